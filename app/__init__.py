@@ -1,0 +1,1 @@
+"""The PySide6 window. Imports only the public surface of `engine`."""

@@ -1,0 +1,208 @@
+"""What the engine tells. Every event is an immutable value that can cross threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from engine.request import Segment
+
+
+class ExactnessState(StrEnum):
+    """What is known about "a verify block gives the bytes of single steps" here. A pass is not a proof."""
+
+    NOT_RUN = "not run"
+    EXACT_STOCK = "exact on stock kernels"
+    EXACT_FORCED = "exact with other kernels"
+    DECLINED = "declined"
+    INEXACT_ALLOWED = "inexact by your choice"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The exactness decision and its reason.
+
+    kernel: name of the engaged verify kernel ("stock", "forced_qmv", ...; "" when declined).
+    widths: block sizes that may be used. inputs: number of inputs on which block and chain were compared.
+    cost: verify time relative to stock, 1.0 for stock. seconds: what the probe itself took.
+    """
+
+    state: ExactnessState
+    kernel: str
+    reason: str
+    widths: tuple[int, ...] = ()
+    inputs: int = 0
+    cost: float = 1.0
+    seconds: float = 0.0
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterInfo:
+    """The MTP head as it is loaded. dense_bytes / bytes: of its weights before and after quantization."""
+
+    source: str
+    representation: str  # "dense bfloat16", "4-bit group 64", ...
+    decided_by: str  # where the switch came from: "default", "setting", "environment", "checkpoint"
+    bytes: int
+    dense_bytes: int
+    skipped: tuple[str, ...] = ()  # projections left dense, each with its reason
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What is loaded, for the window, the log header and `pacenote doctor`."""
+
+    name: str
+    path: str
+    parameters: int
+    target_bytes: int
+    quantization: str
+    context_length: int
+    device: str
+    policy: str  # the backend's decisions in words
+    weights_hash: str
+    revision: str  # hub commit, "" for a folder
+    drafter: DrafterInfo | None
+    drafter_reason: str  # why there is no drafter, "" when there is one
+    verdict: Verdict
+    load_seconds: float
+    supports_thinking: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """While a model loads. total is None where it cannot be known."""
+
+    stage: str
+    done: int = 0
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillProgress:
+    """Prompt tokens read so far. restored: how many came from a kept boundary without work."""
+
+    done: int
+    total: int
+    restored: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """New text. Never a broken character, never a part of a stop string."""
+
+    text: str
+    channel: Literal["answer", "reasoning"] = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round of decode. width 1 is a classic step: no drafts, and only verify_ms and host_ms.
+
+    accepted: drafts that agreed with the target. cut: tokens the walk produced after the end of the reply
+    (EOS, stop string, budget); they are dropped from text and caches alike. emitted = accepted + 1 - cut.
+    position: absolute position of the first emitted token. Times in milliseconds. With detailed timing
+    each stage is synchronised before its time is taken; without it draft_ms lands in verify_ms.
+    """
+
+    index: int
+    position: int
+    width: int
+    drafted: int
+    accepted: int
+    emitted: int
+    cut: int
+    draft_ms: float
+    verify_ms: float
+    rollback_ms: float
+    hook_ms: float
+    host_ms: float
+    tokens: tuple[int, ...]
+
+    @property
+    def total_ms(self) -> float:
+        return self.draft_ms + self.verify_ms + self.rollback_ms + self.hook_ms + self.host_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A decline, skip or park with its reason, for the screen and the log."""
+
+    kind: Literal["park", "unpark", "decline", "cache", "drafter", "context"]
+    text: str
+
+
+class EndReason(StrEnum):
+    EOS = "eos"
+    STOP_STRING = "stop string"
+    BUDGET = "budget"
+    STOPPED = "stopped"  # by the user
+    CONTEXT = "context full"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStats:
+    """Figures of one reply. Times in seconds unless the name says ms.
+
+    Definitions: acceptance rate = accepted / drafted; mean acceptance length = 1 + accepted / rounds;
+    per-position rate = accepted at that position / rounds that drafted it. Identity:
+    tokens = 1 (the prefill's token) + accepted + rounds - cut, over speculative and classic rounds alike.
+    """
+
+    tokens: int
+    prompt_tokens: int
+    restored_tokens: int
+    prefill_seconds: float
+    decode_seconds: float
+    rounds: int
+    drafted: int
+    accepted: int
+    cut: int
+    accepted_at: tuple[int, ...]
+    drafted_at: tuple[int, ...]
+    draft_ms: float
+    verify_ms: float
+    rollback_ms: float
+    hook_ms: float
+    host_ms: float
+    parked_rounds: int = 0
+
+    @property
+    def acceptance_rate(self) -> float:
+        return self.accepted / self.drafted if self.drafted else 0.0
+
+    @property
+    def mean_acceptance_length(self) -> float:
+        return 1.0 + self.accepted / self.rounds if self.rounds else 1.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Decode speed: tokens after the first over the decode time."""
+        return (self.tokens - 1) / self.decode_seconds if self.decode_seconds > 0 else 0.0
+
+    @property
+    def per_position(self) -> tuple[float, ...]:
+        return tuple(a / d if d else 0.0 for a, d in zip(self.accepted_at, self.drafted_at, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of a generation. Always sent, also after Stop.
+
+    segments: the schedule of this turn, to be stored with the reply: one prefill, one decode.
+    raw_text: what the tokens decode to, special tokens included; answer and reasoning are its parts.
+    """
+
+    reason: EndReason
+    tokens: tuple[int, ...]
+    segments: tuple[Segment, ...]
+    answer: str
+    reasoning: str
+    stats: ReplyStats
+    seed: int
+
+
+Event = PrefillProgress | Text | Round | Notice | Finished
