@@ -44,9 +44,7 @@ def pinned(requirement: Requirement) -> str:
         exact = [s.version for s in requirement.specifier if s.operator == "=="]
         if len(exact) == 1:
             return exact[0]
-        raise SystemExit(
-            f"{requirement} is not in .venv and names no exact version: pin it in pyproject.toml"
-        ) from None
+        raise SystemExit(f"{requirement} is not in .venv and has no exact version: pin it in pyproject.toml") from None
 
 
 def requirements_of(name: str) -> list[Requirement]:
