@@ -67,12 +67,15 @@ class Message:
 
     For an assistant message that this engine wrote, `segments` is what `Finished.segments` gave: the
     prefill that led to it and its own tokens. Without it the text is tokenized and prefilled.
+    last_token: `Finished.tokens[-1]`. The caches never held it (canonical end of a reply), so it stands in
+    no segment; the next turn's prefill starts with it. None when the reply had no token.
     """
 
     role: Literal["system", "user", "assistant"]
     content: str
     reasoning: str = ""
     segments: tuple[Segment, ...] = ()
+    last_token: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

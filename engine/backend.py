@@ -1,0 +1,124 @@
+"""What this device is, and what follows from it.
+
+The policy is decided once per process, written down in words, and shown: activation type, how quantized
+weights are computed, prefill chunk, wired memory. Nothing else in the engine asks which device it runs on.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import mlx.core as mx
+
+
+class Device(StrEnum):
+    METAL = "metal"
+    CUDA = "cuda"
+    CPU = "cpu"
+
+
+class Compute(StrEnum):
+    """How the weights of linear layers are held.
+
+    STORED: as in the checkpoint. FLOAT32: packed weights stay packed, everything else becomes float32.
+    DENSE_BF16 / DENSE_FLOAT32: packed weights are unpacked at load.
+    """
+
+    STORED = "stored"
+    FLOAT32 = "float32"
+    DENSE_BF16 = "dense bfloat16"
+    DENSE_FLOAT32 = "dense float32"
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """The decisions for one device.
+
+    prefill_chunk: rows per prefill forward. It is part of the segment schedule: changing it changes bytes.
+    replay_recurrence: rollback recomputes recurrent states from recorded inputs instead of keeping each row's.
+    wired_limit: bytes to wire while generating, 0 for none.
+    """
+
+    device: Device
+    name: str
+    architecture: str
+    compute: Compute
+    prefill_chunk: int
+    replay_recurrence: bool
+    memory: int
+    wired_limit: int
+
+    def words(self) -> str:
+        weights = {
+            Compute.STORED: "weights and activations as in the checkpoint",
+            Compute.FLOAT32: "float32 activations, packed weights",
+            Compute.DENSE_BF16: "weights unpacked to bfloat16",
+            Compute.DENSE_FLOAT32: "weights unpacked to float32",
+        }[self.compute]
+        return f"{self.device.value}: {weights}; prefill in chunks of {self.prefill_chunk}"
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass  # not Linux; the generic name below will do
+    return platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return 0
+
+
+def _kind() -> Device:
+    if mx.default_device() == mx.cpu:
+        return Device.CPU
+    return Device.METAL if mx.metal.is_available() else Device.CUDA
+
+
+def detect() -> Backend:
+    """Look at the default device and decide. PACENOTE_COMPUTE overrides the weight policy, for measurements."""
+    device = _kind()
+    info: dict[str, Any] = dict(mx.device_info()) if device is not Device.CPU else {}
+    # On MLX's Linux CPU 16-bit *quantized* matmul is emulated, 10-30 times slower than float32
+    # (reference mtp.md 6), so packed weights are computed with float32 activations there.
+    default = Compute.FLOAT32 if device is Device.CPU else Compute.STORED
+    asked = os.environ.get("PACENOTE_COMPUTE")
+    return Backend(
+        device=device,
+        name=str(info.get("device_name") or _cpu_name()),
+        architecture=str(info.get("architecture") or platform.machine()),
+        compute=Compute(asked) if asked else default,
+        # Metal: mlx-lm's own chunk. CPU: a chunk of 64 takes about a second, so that Stop answers in time.
+        prefill_chunk=64 if device is Device.CPU else 2048,
+        # Without a kernel the recurrence is a loop over rows anyway: keeping each row's state is free there.
+        replay_recurrence=device is Device.METAL,
+        memory=int(info.get("memory_size") or _memory_bytes()),
+        wired_limit=int(info.get("max_recommended_working_set_size") or 0) if device is Device.METAL else 0,
+    )
+
+
+@contextmanager
+def wired(backend: Backend) -> Iterator[None]:
+    """Keep the weights wired while generating, so that macOS does not page them out (Metal only)."""
+    if not backend.wired_limit:
+        yield
+        return
+    previous = mx.set_wired_limit(backend.wired_limit)
+    try:
+        yield
+    finally:
+        mx.synchronize()
+        mx.set_wired_limit(previous)

@@ -1,0 +1,1 @@
+"""From a folder or a hub snapshot to configuration, tensors and the place of the MTP head."""

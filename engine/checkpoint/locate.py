@@ -1,0 +1,58 @@
+"""From what the user typed to a folder: a path, or a repo id that is already in the Hugging Face cache."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from engine.errors import CheckpointError
+
+DEMO = Path(__file__).resolve().parents[2] / "resources" / "demo"
+_REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+
+
+def demo_target() -> Path:
+    """Folder of the bundled demo target."""
+    return DEMO / "target"
+
+
+def demo_head() -> Path:
+    """Folder of the bundled demo head."""
+    return DEMO / "head"
+
+
+def locate(place: str) -> tuple[Path, str]:
+    """Find the folder behind a path or repo id.
+
+    Returns:
+        The folder, and the hub commit when it came from the cache ("" otherwise).
+
+    Raises:
+        CheckpointError: neither a folder nor a complete cached snapshot. Nothing is downloaded.
+    """
+    path = Path(place).expanduser()
+    if path.is_dir():
+        return path.resolve(), ""
+    if path.exists():
+        raise CheckpointError(
+            f"{place} is a file, not a model folder.", todo="Choose the folder that holds config.json.", detail=place
+        )
+    if _REPO_ID.fullmatch(place) is None:
+        raise CheckpointError(
+            f"There is no folder {place}.",
+            todo="Give the path of a model folder, or a repo id such as owner/name.",
+            detail=place,
+        )
+    # Imported here: it takes a third of a second and folders do not need it.
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        snapshot = Path(snapshot_download(place, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError) as e:
+        raise CheckpointError(
+            f"{place} is not in the Hugging Face cache on this computer.",
+            todo="Download it first, or give the path of a folder.",
+            detail=str(e),
+        ) from e
+    return snapshot, snapshot.name

@@ -1,0 +1,63 @@
+"""The MTP head as a module: one gated full-attention layer behind a fusion projection. Reference mtp.md 1.3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx_lm.models.qwen3_5 import DecoderLayer, TextModelArgs
+
+from engine.quantize import Scheme
+
+
+class MTPHead(nn.Module):
+    """Tensor names are those of the stand-alone layout, so weights load by name."""
+
+    def __init__(self, args: TextModelArgs) -> None:
+        super().__init__()
+        size, eps = args.hidden_size, args.rms_norm_eps
+        self.pre_fc_norm_embedding = nn.RMSNorm(size, eps=eps)
+        self.pre_fc_norm_hidden = nn.RMSNorm(size, eps=eps)
+        self.fc = nn.Linear(2 * size, size, bias=False)
+        # The last layer of each interval is the full-attention one.
+        self.layers = [DecoderLayer(args, args.full_attention_interval - 1)]
+        self.norm = nn.RMSNorm(size, eps=eps)
+
+    def __call__(self, embedding: mx.array, hidden: mx.array, cache: Any) -> mx.array:
+        """Both inputs [n, H]: embedding of the next token, hidden of this one. Returns [n, H], normed."""
+        pair = mx.concatenate([self.pre_fc_norm_embedding(embedding), self.pre_fc_norm_hidden(hidden)], axis=-1)
+        x = self.fc(pair)[None]
+        mask = None if x.shape[1] == 1 else "causal"
+        return self.norm(self.layers[0](x, mask=mask, cache=cache))[0]
+
+
+def build_head(
+    text_config: Mapping[str, Any], weights: Mapping[str, mx.array], scheme: Scheme, overrides: Mapping[str, Any]
+) -> MTPHead:
+    """Make a head and bind its weights.
+
+    Args:
+        text_config: the target's.
+        weights: by stand-alone name; packed where `.scales` is present.
+        scheme: of packed weights that `overrides` does not name.
+        overrides: per-projection blocks {"bits", "group_size"} of a pre-converted checkpoint.
+
+    Raises:
+        ValueError: names or shapes do not match (the inventory in `checkpoint.head` comes first).
+    """
+    head = MTPHead(TextModelArgs.from_dict(dict(text_config)))
+
+    def packed(path: str, module: nn.Module) -> bool | dict[str, Any]:
+        if f"{path}.scales" not in weights:
+            return False
+        given = overrides.get(path)
+        if isinstance(given, dict):
+            return {"group_size": given.get("group_size", 64), "bits": given.get("bits", 4)}
+        return {"group_size": scheme.group_size, "bits": scheme.bits}
+
+    nn.quantize(head, class_predicate=packed)
+    head.load_weights(list(weights.items()), strict=True)
+    head.eval()
+    return head
