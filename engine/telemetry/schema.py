@@ -1,0 +1,157 @@
+"""One line of the session log <-> the engine's values. The schema in words: docs/session_log.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.events import EngineInfo, Finished, Notice, PrefillProgress, ReplyStats, Round
+from engine.request import Request
+from engine.telemetry.environment import Conditions, Environment
+
+VERSION = 1
+"""Raised when a field changes its meaning or goes away. A new field does not raise it."""
+
+KINDS = ("header", "prefill", "round", "notice", "footer")
+
+_MAX_DRAFTED = 1024
+"""Far above any block. A damaged number must not make the reader allocate a counter per draft."""
+
+Timing = Literal["plain", "detailed"]
+Row = dict[str, Any]
+
+_ROUND_FIELDS = tuple(f.name for f in dataclasses.fields(Round) if f.name != "tokens")
+_STATS_FIELDS = tuple(f.name for f in dataclasses.fields(ReplyStats))
+
+
+def header_row(
+    info: EngineInfo,
+    request: Request,
+    environment: Environment,
+    conditions: Conditions,
+    *,
+    timing: Timing,
+    time: datetime,
+    content: bool,
+) -> Row:
+    """What a reader needs to judge, and with content to repeat, the generation.
+
+    content: with the messages and stop strings. Without it a log holds no word of the chat.
+    """
+    model = dataclasses.asdict(info)
+    model["path"] = _without_home(model["path"])
+    asked = dataclasses.asdict(request)
+    messages, stop = asked.pop("messages"), asked.pop("stop")
+    asked["messages"], asked["stops"] = len(messages), len(stop)
+    row: Row = {
+        "log": "pacenote",
+        "version": VERSION,
+        "time": time.isoformat(timespec="milliseconds"),
+        "environment": dataclasses.asdict(environment),
+        "conditions": dataclasses.asdict(conditions),
+        "timing": timing,
+        "model": model,
+        "request": asked,
+    }
+    if content:
+        row["content"] = {"messages": messages, "stop": stop}
+    return row
+
+
+def prefill_row(last: PrefillProgress, token: bool) -> Row:
+    return {**dataclasses.asdict(last), "token": token}
+
+
+def round_row(round_: Round, parked: bool, content: bool) -> Row:
+    # Not dataclasses.asdict: it deep-copies, and this runs once per round.
+    row: Row = {name: getattr(round_, name) for name in _ROUND_FIELDS}
+    if parked:
+        row["parked"] = True
+    if content:
+        row["tokens"] = round_.tokens
+    return row
+
+
+def notice_row(notice: Notice) -> Row:
+    return {"about": notice.kind, "text": notice.text}
+
+
+def footer_row(finished: Finished, content: bool) -> Row:
+    row: Row = {"reason": finished.reason, "seed": finished.seed, "stats": dataclasses.asdict(finished.stats)}
+    if content:
+        row["tokens"] = finished.tokens
+        row["answer"] = finished.answer
+        row["reasoning"] = finished.reasoning
+    return row
+
+
+def prefill_from(row: Row) -> tuple[PrefillProgress, bool]:
+    """Raises ValueError for a row that this version cannot have written. So do the other `_from`."""
+    last = PrefillProgress(_int(row, "done"), _int(row, "total"), _int(row, "restored"), _number(row, "seconds"))
+    return last, _bool(row, "token")
+
+
+def round_from(row: Row) -> tuple[Round, bool]:
+    """(the round, whether it was parked). `tokens` is () where the log holds no content."""
+    values = {name: _number(row, name) if name.endswith("_ms") else _int(row, name) for name in _ROUND_FIELDS}
+    if not 0 <= values["drafted"] <= _MAX_DRAFTED:
+        raise ValueError("`drafted` is out of range")
+    parked = _bool(row, "parked") if "parked" in row else False
+    return Round(**values, tokens=_ints(row, "tokens") if "tokens" in row else ()), parked  # type: ignore[arg-type]
+
+
+def notice_from(row: Row) -> Notice:
+    about, text = row.get("about"), row.get("text")
+    if not isinstance(about, str) or not isinstance(text, str):
+        raise ValueError("a notice needs `about` and `text`")
+    return Notice(about, text)  # type: ignore[arg-type]  # a newer version may know more kinds
+
+
+def stats_from(row: Row) -> ReplyStats:
+    stats = row.get("stats")
+    if not isinstance(stats, dict):
+        raise ValueError("a footer needs `stats`")
+    values: dict[str, Any] = {}
+    for name in _STATS_FIELDS:
+        if name in ("accepted_at", "drafted_at"):
+            values[name] = _ints(stats, name)
+        else:
+            values[name] = _number(stats, name) if name.endswith(("_ms", "_seconds")) else _int(stats, name)
+    return ReplyStats(**values)
+
+
+def _int(row: Row, name: str) -> int:
+    value = row.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"`{name}` is not a whole number")
+    return value
+
+
+def _number(row: Row, name: str) -> float:
+    value = row.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"`{name}` is not a number")
+    return value
+
+
+def _bool(row: Row, name: str) -> bool:
+    value = row.get(name)
+    if not isinstance(value, bool):
+        raise ValueError(f"`{name}` is not true or false")
+    return value
+
+
+def _ints(row: Row, name: str) -> tuple[int, ...]:
+    value = row.get(name)
+    if not isinstance(value, list) or not all(isinstance(v, int) and not isinstance(v, bool) for v in value):
+        raise ValueError(f"`{name}` is not a list of whole numbers")
+    return tuple(value)
+
+
+def _without_home(path: str) -> str:
+    """A log is sent to strangers; the account name is not their business."""
+    home = str(Path.home())
+    return "~" + path[len(home) :] if path == home or path.startswith(home.rstrip("/") + "/") else path
