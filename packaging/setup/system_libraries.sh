@@ -39,11 +39,13 @@ sonames=$(missing)
 if ! has apt-get; then
     fail "Qt needs these system libraries; install them with your package manager, then run make again:" "    $(xargs <<<"$sonames")"
 elif ! is_root; then
+    needed=$(packages "$sonames")
     fail "Qt needs some system libraries. Install them, then run make again:" \
-        "    sudo apt-get update && sudo apt-get install -y --no-install-recommends $(packages "$sonames")"
+        "    sudo apt-get update && sudo apt-get install -y --no-install-recommends $needed"
 fi
 apt_update
-# shellcheck disable=SC2046  # one word per package is meant
-apt_install $(packages "$sonames")
+needed=$(packages "$sonames") # after the update: before it apt may know no name
+# shellcheck disable=SC2086  # one word per package is meant
+apt_install $needed
 sonames=$(missing)
 [ -z "$sonames" ] || fail "Qt still misses these system libraries: $(xargs <<<"$sonames")"

@@ -111,7 +111,7 @@ if installed dev || { [ "$kind" = run ] && installed run; }; then
 fi
 what=.
 [ "$kind" = run ] || what='.[dev]'
-say "Installing Pacenote into .venv: the first time this loads about 250 MB and takes a few minutes."
+say "Installing Pacenote into .venv: the first time this loads a few hundred MB and takes some minutes."
 rm -f .venv/pacenote-installed-*
 .venv/bin/python -m pip install --disable-pip-version-check --no-input --constraint packaging/constraints.txt --editable "$what"
 wanted >"$(stamp "$kind")"
