@@ -3,7 +3,8 @@
 This is the whole public surface. `app/` and the terminal import from here and nowhere deeper.
 """
 
-from engine.errors import CheckpointError, ContextFull, KnownError, OutOfMemory
+from engine.engine import Engine, load
+from engine.errors import CheckpointError, ContextFull, KnownError, LoadCancelled, OutOfMemory
 from engine.events import (
     DrafterInfo,
     EndReason,
@@ -27,11 +28,13 @@ __all__ = [
     "ContextFull",
     "DrafterInfo",
     "EndReason",
+    "Engine",
     "EngineInfo",
     "Event",
     "ExactnessState",
     "Finished",
     "KnownError",
+    "LoadCancelled",
     "LoadOptions",
     "LoadProgress",
     "Message",
@@ -46,4 +49,5 @@ __all__ = [
     "Speculation",
     "Text",
     "Verdict",
+    "load",
 ]

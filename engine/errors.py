@@ -38,3 +38,7 @@ class ContextFull(KnownError):
 
 class OutOfMemory(KnownError):
     """The device ran out of memory."""
+
+
+class LoadCancelled(Exception):
+    """The caller asked to stop while a model was loading. Nothing was changed."""

@@ -142,6 +142,11 @@ class Pace:
         """Whether classic decode should hand over to the speculative loop now."""
         return self._look > 0 or self.next_width() > 1
 
+    @property
+    def parked(self) -> bool:
+        """Whether classic steps are being done because nothing beats them."""
+        return self._speculation is Speculation.ON and self._width == 1
+
     def take_notices(self) -> list[Notice]:
         notices, self._notices = self._notices, []
         return notices

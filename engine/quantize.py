@@ -63,7 +63,9 @@ def quantize_weights(weights: Mapping[str, mx.array], scheme: Scheme) -> Quantiz
             skipped.append((stem, "already quantized in the checkpoint"))
         elif weight.shape[1] % scheme.group_size:
             out[name] = weight
-            skipped.append((stem, f"its {weight.shape[1]} inputs are no multiple of the group size {scheme.group_size}"))
+            skipped.append(
+                (stem, f"its {weight.shape[1]} inputs are no multiple of the group size {scheme.group_size}")
+            )
         else:
             packed, scales, biases = mx.quantize(weight, group_size=scheme.group_size, bits=scheme.bits)
             out[name], out[f"{stem}.scales"], out[f"{stem}.biases"] = packed, scales, biases

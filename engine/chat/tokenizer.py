@@ -92,7 +92,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text. Special tokens written in it become their ids; nothing is added around it."""
-        return self._core.encode(text, add_special_tokens=False).ids
+        return self._core.encode(_well_formed(text), add_special_tokens=False).ids
 
     def decode(self, ids: Sequence[int], skip_special: bool = False) -> str:
         """Text of ids. Bytes that form no character become U+FFFD; ids outside the vocabulary are empty."""
@@ -111,6 +111,7 @@ class Tokenizer:
 
     def normalize(self, text: str) -> str:
         """What `encode` sees of a text: Qwen composes to NFC, so "e" + U+0301 is read as "é"."""
+        text = _well_formed(text)
         normalizer = self._core.normalizer
         return text if normalizer is None else str(normalizer.normalize_str(text))
 
@@ -130,6 +131,15 @@ class Tokenizer:
     def keeps_history(self, thinking: bool | None) -> bool:
         """Whether a next turn's prompt starts with this turn's prompt and reply, letter for letter."""
         return self._template.keeps_history(thinking)
+
+
+def _well_formed(text: str) -> str:
+    """Half a surrogate pair, which a clipboard can hold, is no character and would not pass into Rust."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def _is_byte_level(core: tokenizers.Tokenizer) -> bool:

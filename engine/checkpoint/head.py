@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import mlx.core as mx
 
@@ -116,7 +116,7 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
     for name, entry in entries.items():
         by_file.setdefault(str(entry.file), []).append((name, entry))
     for file, wanted in by_file.items():
-        loaded = mx.load(file)
+        loaded = cast(dict[str, mx.array], mx.load(file))
         for name, entry in wanted:
             weights[name] = loaded[entry.name]
     if prefix is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import mlx.core as mx
 
+from engine.arrays import token_array
 from engine.drafter import HeadState
 from engine.target import Rows, Target, TargetState
 
@@ -28,7 +29,7 @@ def prefill(
     if not tokens:
         raise ValueError("a prefill segment holds at least one token")
     chunk, last = target.backend.prefill_chunk, len(tokens) - 1
-    ids = mx.array(list(tokens), dtype=mx.uint32)
+    ids = token_array(tokens)
     done = 0
     while done < last:
         if stop.is_set():
@@ -73,14 +74,14 @@ def replay(
         if stop.is_set():
             raise Interrupted
         size = min(width, len(tokens) - done)
-        ids = mx.array(list(tokens[done : done + size]), dtype=mx.uint32)
+        ids = token_array(tokens[done : done + size])
         if size > 1:
             hidden = target.verify(ids, state).hidden
             target.rollback(state, size, size)
         else:
             hidden = target.hidden(ids, state)
         if head is not None:
-            head.tell(mx.array(following[done : done + size], dtype=mx.uint32), hidden)
+            head.tell(token_array(following[done : done + size]), hidden)
         mx.eval(hidden, state.arrays())
         done += size
         yield done

@@ -8,6 +8,7 @@ from time import perf_counter
 
 import mlx.core as mx
 
+from engine.arrays import queue, token_array, token_list
 from engine.decode.line import Line
 from engine.drafter import Drafter
 from engine.events import Round
@@ -41,10 +42,15 @@ def speculative(
     state, head, chooser = line.state, line.head, line.chooser
     if head is None:
         raise ValueError("speculation needs the head's history")
+    entered = perf_counter()
     hidden = drafter.accept_hook(head)
     # The token at state.length is `last`; the seed proposes the one after it.
     seed = drafter.choose(hidden, chooser, state.length + 1, [])
+    if detailed:
+        mx.eval(seed)
     started = perf_counter()
+    # What the head had not computed yet (its share of the prefill, or of a parked stretch) is accept-hook time.
+    catch_up = (started - entered) * 1e3
     while not stop.is_set() and (width := next_width()) > 1:
         position, entries = state.length + 1, head.cache.offset
         drafts = drafter.draft_block(seed, hidden, width - 1, chooser, position, head)
@@ -52,14 +58,14 @@ def speculative(
             mx.eval(drafts)
         drafted = perf_counter()
 
-        rows = target.verify(mx.concatenate([mx.array([line.last], dtype=mx.uint32), *drafts]), state)
+        rows = target.verify(mx.concatenate([token_array([line.last]), *drafts]), state)
         chosen = chooser.rows(rows.logits, position, drafts)
         proposed = mx.concatenate(drafts)
         mx.eval(chosen, proposed)
         verified = perf_counter()
 
-        targets: list[int] = chosen.tolist()
-        accepted = count_accepted(proposed.tolist(), targets)
+        targets = token_list(chosen)
+        accepted = count_accepted(token_list(proposed), targets)
         kept = 0
         for token in targets[: accepted + 1]:
             kept += 1
@@ -85,7 +91,7 @@ def speculative(
             if detailed:
                 mx.eval(seed)
             else:
-                mx.async_eval(seed)
+                queue(seed)
         hooked = perf_counter()
 
         line.rounds += 1
@@ -93,8 +99,9 @@ def speculative(
             index=line.rounds - 1, position=position, width=width, drafted=width - 1, accepted=accepted,
             emitted=kept, cut=accepted + 1 - kept, draft_ms=(drafted - started) * 1e3,
             verify_ms=(verified - drafted) * 1e3, rollback_ms=(rolled_back - walked) * 1e3,
-            hook_ms=(hooked - rolled_back) * 1e3, host_ms=(walked - verified) * 1e3, tokens=emitted,
+            hook_ms=(hooked - rolled_back) * 1e3 + catch_up, host_ms=(walked - verified) * 1e3, tokens=emitted,
         )  # fmt: skip
         if line.ended is not None:
             return
+        catch_up = 0.0
         started = perf_counter()

@@ -64,8 +64,8 @@ class HeadState:
             kv = (mx.contiguous(keys), mx.contiguous(values))
         pending: tuple[Told, ...] = ()
         if self.pending:
-            ids, hiddens = zip(*self.pending, strict=True)
-            pending = ((mx.concatenate(ids), mx.concatenate(hiddens)),)
+            ids = mx.concatenate([ids for ids, _ in self.pending])
+            pending = ((ids, mx.concatenate([hidden for _, hidden in self.pending])),)
         mx.eval(kv, pending)
         return HeadSnapshot(self.start, self.cache.offset, kv, pending)
 

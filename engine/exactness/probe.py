@@ -11,6 +11,7 @@ from time import perf_counter
 
 import mlx.core as mx
 
+from engine.arrays import token_array, token_list
 from engine.target import Rows, Target, TargetState
 
 PREFIX = 8
@@ -48,7 +49,7 @@ def _chain(target: Target, state: TargetState, tokens: Sequence[int]) -> tuple[l
     """Single steps over `tokens`. Returns each step's rows, and every cache after each step."""
     rows, caches = [], []
     for token in tokens:
-        row = target.step(mx.array([token], dtype=mx.uint32), state)
+        row = target.step(token_array([token]), state)
         mx.eval(row)
         rows.append(row)
         caches.append(_state_arrays(state))
@@ -60,7 +61,7 @@ def _first_difference(
 ) -> str:
     """Run one block over `tokens`, keep all but its last row, run the rest again. "" when every byte agrees."""
     width = len(tokens)
-    ids = mx.array(list(tokens), dtype=mx.uint32)
+    ids = token_array(tokens)
     block = target.verify(ids, state)
     for j in range(width):
         if not same_bytes(block.logits[j : j + 1], rows[j].logits):
@@ -90,9 +91,9 @@ def probe(target: Target, widths: Sequence[int], seed: int = 0) -> ProbeResult:
     inputs = 0
     for draw in range(DRAWS):
         key = mx.random.key(seed + draw)
-        tokens: list[int] = mx.random.randint(0, target.vocab_size, (PREFIX + longest,), key=key).tolist()
+        tokens = token_list(mx.random.randint(0, target.vocab_size, (PREFIX + longest,), key=key))
         state = target.new_state()
-        hidden = target.hidden(mx.array(tokens[:PREFIX], dtype=mx.uint32), state)
+        hidden = target.hidden(token_array(tokens[:PREFIX]), state)
         mx.eval(hidden, state.arrays())
         start = state.snapshot()
         rows, caches = _chain(target, state, tokens[PREFIX:])

@@ -41,9 +41,7 @@ def apply(model: nn.Module, compute: Compute) -> None:
         return
     dtype = mx.bfloat16 if compute is Compute.DENSE_BF16 else mx.float32
     if compute is not Compute.FLOAT32:
-        model.update_modules(
-            tree_map(lambda m: _dense(m, dtype), model.leaf_modules(), is_leaf=nn.Module.is_module)
-        )
+        model.update_modules(tree_map(lambda m: _dense(m, dtype), model.leaf_modules(), is_leaf=nn.Module.is_module))
 
     def cast(path: str, p: mx.array) -> mx.array:
         # The decay exponent is float32 in every checkpoint and must stay so.

@@ -112,4 +112,5 @@ class RecordingDeltaNet(GatedDeltaNet):
         if tape.states:
             slot[STATE] = tape.states[kept - 1]
         else:
-            _, slot[STATE] = self._recur(*(x[:, :kept] for x in tape.inputs), tape.start)
+            q, k, v, a, b = (x[:, :kept] for x in tape.inputs)
+            _, slot[STATE] = self._recur(q, k, v, a, b, tape.start)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import mlx.core as mx
-from mlx_lm.models.cache import KVCache
 
 from engine.target.recurrence import CONV, STATE, RecurrentSlot
 
-Slot = KVCache | RecurrentSlot
+Slot = Any
+"""A `KVCache` or a `RecurrentSlot`; mlx-lm is untyped."""
 
 
 @dataclass(frozen=True)

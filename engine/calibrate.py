@@ -1,0 +1,71 @@
+"""Measure what a forward of each kind costs here, at load, within a small budget of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+from time import perf_counter
+
+import mlx.core as mx
+
+from engine.drafter import Drafter, HeadState
+from engine.pace import Costs
+from engine.request import Sampler
+from engine.sampling import Chooser
+from engine.target import Target
+
+BUDGET = 2.0  # seconds, all widths together
+_REPEATS = 5
+
+
+def _timed(run: Callable[[], object], deadline: float) -> float:
+    """Median milliseconds of a few runs after one warm-up; fewer when the deadline nears."""
+    run()
+    times: list[float] = []
+    while len(times) < _REPEATS and (not times or perf_counter() < deadline):
+        started = perf_counter()
+        run()
+        times.append((perf_counter() - started) * 1e3)
+    return median(times)
+
+
+def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Costs:
+    """Classic step, verify at each width, draft step, accept hook: milliseconds on a short context."""
+    state = target.new_state()
+    hidden = target.hidden(mx.arange(16, dtype=mx.uint32) % target.vocab_size, state)
+    mx.eval(hidden, state.arrays())
+    started = perf_counter()
+    slots = len(widths) + 3
+    one = mx.array([1], dtype=mx.uint32)
+
+    def forward(width: int) -> None:
+        mark = state.mark()
+        if width == 1:
+            mx.eval(mx.argmax(target.step(one, state).logits, axis=-1))
+        else:
+            mx.eval(mx.argmax(target.verify(mx.broadcast_to(one, (width,)), state).logits, axis=-1))
+            target.rollback(state, width, width)
+        state.rewind(mark)
+
+    verify: dict[int, float] = {}
+    for n, width in enumerate((1, *widths), start=1):
+        verify[width] = _timed(lambda width=width: forward(width), started + BUDGET * n / slots)  # type: ignore[misc]
+
+    head = HeadState()
+    head.tell(mx.arange(16, dtype=mx.uint32) % target.vocab_size, hidden)
+    seed_hidden = drafter.accept_hook(head)
+    chooser = Chooser(Sampler(), 0, target.vocab_size, ())
+    mx.eval(seed_hidden)
+
+    def draft() -> None:
+        entries = head.cache.offset
+        mx.eval(drafter.draft_block(one, seed_hidden, 2, chooser, 17, head))
+        head.drop_after(entries)
+
+    def hook() -> None:
+        entries = head.cache.offset
+        head.tell(mx.broadcast_to(one, (2,)), hidden[:2])
+        mx.eval(drafter.choose(drafter.accept_hook(head), chooser, 17, []))
+        head.drop_after(entries)
+
+    return Costs(verify, _timed(draft, started + BUDGET), _timed(hook, started + BUDGET * 1.1))

@@ -1,0 +1,225 @@
+"""Load a pair: target, head, exactness verdict, costs. Everything happens on the calling thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+
+import mlx.core as mx
+from mlx.utils import tree_flatten
+
+from engine import backend as backends
+from engine.calibrate import measure_costs
+from engine.chat.tokenizer import Tokenizer
+from engine.checkpoint.folder import Checkpoint, open_folder
+from engine.checkpoint.head import HeadTensors, find_prefix, is_standalone, read_head
+from engine.checkpoint.locate import demo_head, demo_target, locate
+from engine.drafter import Drafter
+from engine.drafter.head import build_head
+from engine.errors import CheckpointError, KnownError, LoadCancelled
+from engine.events import DrafterInfo, EngineInfo, ExactnessState, LoadProgress, Verdict
+from engine.exactness import ladder
+from engine.pace import Costs
+from engine.quantize import Scheme, quantize_weights
+from engine.request import LoadOptions
+from engine.target import Target, compute
+from engine.target.load import load_target
+
+SWITCH = "PACENOTE_MTP_QUANTIZE_DRAFTER"
+"""Environment variable: 0 keeps the drafter dense. A setting given by the caller wins."""
+WIDTHS = (2, 3, 4, 5, 6, 7, 8)
+
+Report = Callable[[LoadProgress], None]
+
+
+@dataclass
+class Pair:
+    """A loaded pair. drafter is None when there is no usable head; info says why."""
+
+    target: Target
+    drafter: Drafter | None
+    tokenizer: Tokenizer
+    info: EngineInfo
+    costs: Costs | None
+
+
+def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> Pair:
+    """Load what the options name.
+
+    A head that cannot be used does not stop the target from loading: the reason goes into `EngineInfo`.
+
+    Raises:
+        KnownError: the target cannot be used, with what to do.
+        LoadCancelled: `cancel` was set.
+    """
+    started = perf_counter()
+    report(LoadProgress("Looking at the model"))
+    path, revision = locate(options.target) if options.target else (demo_target(), "")
+    checkpoint = open_folder(path, revision)
+    backend = backends.detect()
+    tokenizer = Tokenizer.load(path)
+
+    def weights_read(done: int, total: int) -> None:
+        report(LoadProgress("Reading weights", done, total))
+
+    target = load_target(checkpoint, backend, weights_read, cancel)
+    report(LoadProgress("Reading the MTP head"))
+    drafter, why_none = None, ""
+    try:
+        drafter = _load_drafter(checkpoint, target, options)
+    except KnownError as e:
+        why_none = str(e)
+    if cancel.is_set():
+        raise LoadCancelled
+    verdict, costs = _decide(target, drafter, options, report)
+    if cancel.is_set():
+        raise LoadCancelled
+    parameters = tree_flatten(target.model.parameters())
+    info = EngineInfo(
+        name=_name(options, checkpoint),
+        path=str(path),
+        parameters=_count_parameters(checkpoint),
+        target_bytes=sum(p.nbytes for _, p in parameters),
+        quantization=str(Scheme.from_block(q)) if (q := checkpoint.quantization()) else "none",
+        context_length=int(checkpoint.text_config.get("max_position_embeddings", 32768)),
+        device=f"{backend.name} ({backend.architecture})",
+        policy=backend.words(),
+        weights_hash=checkpoint.fingerprint(),
+        revision=revision,
+        drafter=drafter.info if drafter else None,
+        drafter_reason=why_none,
+        verdict=verdict,
+        load_seconds=perf_counter() - started,
+        supports_thinking=tokenizer.supports_thinking,
+    )
+    return Pair(target, drafter, tokenizer, info, costs)
+
+
+def quantize_switch(asked: bool | None) -> tuple[bool, str]:
+    """Whether to quantize the drafter at load, and who decided: setting, environment or default."""
+    if asked is not None:
+        return asked, "setting"
+    value = os.environ.get(SWITCH)
+    if value is not None:
+        return value.strip().lower() not in ("0", "false", "off", "no"), f"environment ({SWITCH}={value})"
+    return True, "default"
+
+
+def _head_checkpoint(checkpoint: Checkpoint, options: LoadOptions) -> Checkpoint:
+    if options.head:
+        path, revision = locate(options.head)
+        return open_folder(path, revision)
+    if options.target is None:
+        return open_folder(demo_head())
+    beside = checkpoint.path / "mtp"
+    if find_prefix(checkpoint) is None and not is_standalone(checkpoint) and (beside / "config.json").exists():
+        return open_folder(beside)
+    return checkpoint
+
+
+def _load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -> Drafter:
+    tensors = read_head(_head_checkpoint(checkpoint, options), checkpoint.text_config)
+    scheme = Scheme.from_block(tensors.quantization)
+    wanted, decided_by = quantize_switch(options.quantize_drafter)
+    weights = tensors.weights
+    skipped: tuple[str, ...] = ()
+    pre_packed = any(name.endswith(".scales") for name in weights)
+    if pre_packed:
+        decided_by = "checkpoint"
+    dense_bytes = _dense_bytes(tensors)
+    if wanted and not pre_packed:
+        quantized = quantize_weights(weights, scheme)
+        weights = quantized.weights
+        skipped = tuple(f"{name}: {reason}" for name, reason in quantized.skipped)
+    overrides = tensors.quantization or {}
+    try:
+        head = build_head(checkpoint.text_config, weights, scheme, overrides)
+    except ValueError as e:
+        raise CheckpointError(
+            "The MTP head does not fit this model.",
+            kept="The model works without it, at classic speed.",
+            todo="Choose the head that was made for this model.",
+            detail=str(e)[:4000],
+        ) from e
+    packed = any(name.endswith(".scales") for name in weights)
+    dtype = next(w.dtype for name, w in tensors.weights.items() if name.endswith("norm.weight"))
+    info = DrafterInfo(
+        source=tensors.source,
+        representation=str(scheme) if packed else f"dense {str(dtype).removeprefix('mlx.core.')}",
+        decided_by=decided_by,
+        bytes=sum(w.nbytes for w in weights.values()),
+        dense_bytes=dense_bytes,
+        skipped=skipped,
+    )
+    # Only now: quantization must see the checkpoint's own type, so that scales and biases keep it.
+    compute.apply(head, target.backend.compute)
+    head.set_dtype(target.dtype)
+    mx.eval(head.parameters())
+    return Drafter(head, target, info)
+
+
+def _dense_bytes(tensors: HeadTensors) -> int:
+    """Bytes of the head in 16 bit, whatever it is packed as."""
+    total = 0
+    for name, w in tensors.weights.items():
+        if name.endswith((".scales", ".biases")):
+            continue
+        stem = name.removesuffix(".weight")
+        if (scales := tensors.weights.get(f"{stem}.scales")) is not None:
+            block = (tensors.quantization or {}).get(stem)
+            group = (
+                int(block["group_size"])
+                if isinstance(block, dict)
+                else Scheme.from_block(tensors.quantization).group_size
+            )
+            total += 2 * scales.size * group
+        else:
+            total += w.nbytes
+    return total
+
+
+def _decide(
+    target: Target, drafter: Drafter | None, options: LoadOptions, report: Report
+) -> tuple[Verdict, Costs | None]:
+    if drafter is None:
+        return Verdict(ExactnessState.NOT_RUN, "", "There is no MTP head, so there is nothing to check."), None
+    report(LoadProgress("Checking exactness"))
+    verdict = ladder.decide(target, WIDTHS, options.allow_inexact)
+    if not verdict.widths:
+        return verdict, None
+    report(LoadProgress("Measuring speed"))
+    return verdict, measure_costs(target, drafter, verdict.widths)
+
+
+def _name(options: LoadOptions, checkpoint: Checkpoint) -> str:
+    if options.target is None:
+        return "Pacenote demo"
+    return options.target if checkpoint.revision else Path(options.target).expanduser().resolve().name
+
+
+def _count_parameters(checkpoint: Checkpoint) -> int:
+    """Of the language model alone, without MTP and vision. Packed tensors count what they stand for."""
+    total = 0
+    for name, entry in checkpoint.tensors.items():
+        if ".mtp." in f".{name}" or "visual" in name or "vision" in name or name.endswith((".scales", ".biases")):
+            continue
+        stem = name.removesuffix(".weight")
+        size = 1
+        for n in entry.shape:
+            size *= n
+        if entry.dtype == "U32" and f"{stem}.scales" in checkpoint.tensors:
+            block = checkpoint.quantization() or {}
+            own = block.get(stem)
+            bits = int((own if isinstance(own, dict) else block).get("bits", 4))
+            size = size * 32 // bits
+        total += size
+    return total
+
+
+def without_drafter(pair: Pair, reason: str) -> Pair:
+    """The same pair in classic decode, for a device that has no room for the head."""
+    return replace(pair, drafter=None, costs=None, info=replace(pair.info, drafter=None, drafter_reason=reason))
