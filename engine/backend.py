@@ -88,13 +88,23 @@ def _kind() -> Device:
     return Device.METAL if mx.metal.is_available() else Device.CUDA
 
 
-def detect() -> Backend:
-    """Look at the default device and decide. PACENOTE_COMPUTE overrides the weight policy, for measurements."""
+def detect(dense_bytes: int = 0) -> Backend:
+    """Look at the default device and decide.
+
+    Args:
+        dense_bytes: bytes of the model's weights when unpacked to 16 bit.
+
+    PACENOTE_COMPUTE overrides the weight policy, for measurements and tests.
+    """
     device = _kind()
+    memory = _memory_bytes()
     info: dict[str, Any] = dict(mx.device_info()) if device is not Device.CPU else {}
-    # On MLX's Linux CPU 16-bit *quantized* matmul is emulated, 10-30 times slower than float32
-    # (reference mtp.md 6), so packed weights are computed with float32 activations there.
-    default = Compute.FLOAT32 if device is Device.CPU else Compute.STORED
+    default = Compute.STORED
+    if device is Device.CPU:
+        # Measured on the demo pair (docs/adr/0002): as stored 215 ms a token, because 16-bit *quantized*
+        # matmul is emulated; float32 packed 40 ms, dense bfloat16 40 ms. At 4 rows they cost 3.4 and 2.4
+        # times one row, and dense bfloat16 prefills twice as fast.
+        default = Compute.DENSE_BF16 if dense_bytes <= memory // 4 else Compute.FLOAT32
     asked = os.environ.get("PACENOTE_COMPUTE")
     return Backend(
         device=device,
@@ -105,7 +115,7 @@ def detect() -> Backend:
         prefill_chunk=64 if device is Device.CPU else 2048,
         # Without a kernel the recurrence is a loop over rows anyway: keeping each row's state is free there.
         replay_recurrence=device is Device.METAL,
-        memory=int(info.get("memory_size") or _memory_bytes()),
+        memory=int(info.get("memory_size") or memory),
         wired_limit=int(info.get("max_recommended_working_set_size") or 0) if device is Device.METAL else 0,
     )
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from time import perf_counter
 
 import mlx.core as mx
+import mlx.nn as nn
 from mlx.utils import tree_flatten
 
 from engine import backend as backends
+from engine.backend import Compute
 from engine.calibrate import measure_costs
 from engine.chat.tokenizer import Tokenizer
 from engine.checkpoint.folder import Checkpoint, open_folder
@@ -60,7 +62,8 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
     report(LoadProgress("Looking at the model"))
     path, revision = locate(options.target) if options.target else (demo_target(), "")
     checkpoint = open_folder(path, revision)
-    backend = backends.detect()
+    parameters = _count_parameters(checkpoint)
+    backend = backends.detect(dense_bytes=2 * parameters)
     tokenizer = Tokenizer.load(path)
 
     def weights_read(done: int, total: int) -> None:
@@ -78,12 +81,11 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
     verdict, costs = _decide(target, drafter, options, report)
     if cancel.is_set():
         raise LoadCancelled
-    parameters = tree_flatten(target.model.parameters())
     info = EngineInfo(
         name=_name(options, checkpoint),
         path=str(path),
-        parameters=_count_parameters(checkpoint),
-        target_bytes=sum(p.nbytes for _, p in parameters),
+        parameters=parameters,
+        target_bytes=_resident_bytes(target.model),
         quantization=str(Scheme.from_block(q)) if (q := checkpoint.quantization()) else "none",
         context_length=int(checkpoint.text_config.get("max_position_embeddings", 32768)),
         device=f"{backend.name} ({backend.architecture})",
@@ -146,19 +148,22 @@ def _load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) 
             detail=str(e)[:4000],
         ) from e
     packed = any(name.endswith(".scales") for name in weights)
-    dtype = next(w.dtype for name, w in tensors.weights.items() if name.endswith("norm.weight"))
-    info = DrafterInfo(
-        source=tensors.source,
-        representation=str(scheme) if packed else f"dense {str(dtype).removeprefix('mlx.core.')}",
-        decided_by=decided_by,
-        bytes=sum(w.nbytes for w in weights.values()),
-        dense_bytes=dense_bytes,
-        skipped=skipped,
-    )
     # Only now: quantization must see the checkpoint's own type, so that scales and biases keep it.
     compute.apply(head, target.backend.compute)
     head.set_dtype(target.dtype)
     mx.eval(head.parameters())
+    dtype = str(target.dtype).removeprefix("mlx.core.")
+    words = str(scheme) if packed else f"dense {dtype}"
+    if packed and target.backend.compute in (Compute.DENSE_BF16, Compute.DENSE_FLOAT32):
+        words += f", unpacked to {dtype} on this device"
+    info = DrafterInfo(
+        source=tensors.source,
+        representation=words,
+        decided_by=decided_by,
+        bytes=_resident_bytes(head),
+        dense_bytes=dense_bytes,
+        skipped=skipped,
+    )
     return Drafter(head, target, info)
 
 
@@ -193,6 +198,10 @@ def _decide(
         return verdict, None
     report(LoadProgress("Measuring speed"))
     return verdict, measure_costs(target, drafter, verdict.widths)
+
+
+def _resident_bytes(module: nn.Module) -> int:
+    return sum(p.nbytes for _, p in tree_flatten(module.parameters()))
 
 
 def _name(options: LoadOptions, checkpoint: Checkpoint) -> str:

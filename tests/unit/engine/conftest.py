@@ -1,0 +1,27 @@
+"""Fixtures: tiny random pairs loaded once per session, in the compute policy that exercises packed weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.loading import Pair
+from tests.support.rig import load_tiny
+from tests.support.tiny_pair import write_head, write_target
+
+
+@pytest.fixture(scope="session")
+def tiny_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(target, head): 4-bit target, dense stand-alone head."""
+    folder = tmp_path_factory.mktemp("tiny")
+    return write_target(folder / "target"), write_head(folder / "head")
+
+
+@pytest.fixture(scope="session")
+def pair(tiny_folders: tuple[Path, Path]) -> Iterator[Pair]:
+    """The tiny pair, packed weights in float32 activations, drafter quantized."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PACENOTE_COMPUTE", "float32")
+        yield load_tiny(*tiny_folders)
