@@ -6,10 +6,15 @@ special. Its few merges make characters, tags and words span several tokens, whi
 
 from __future__ import annotations
 
+import functools
 import json
+import tempfile
 from pathlib import Path
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+import tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
+
+from engine.chat.tokenizer import Tokenizer
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TAGS = ("<think>", "</think>")
@@ -62,7 +67,7 @@ def write_tiny_tokenizer(folder: Path, *, template: str = KEEPING, vocab_size: i
     Ids: the byte alphabet and merges first, then SPECIAL and TAGS, as in Qwen's files.
     """
     added = len(SPECIAL) + len(TAGS)
-    core = Tokenizer(models.BPE())
+    core = tokenizers.Tokenizer(models.BPE())
     core.normalizer = normalizers.NFC()
     core.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -87,3 +92,10 @@ def write_tiny_tokenizer(folder: Path, *, template: str = KEEPING, vocab_size: i
     ends = [core.token_to_id("<|im_end|>"), core.token_to_id("<|endoftext|>")]
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}), encoding="utf-8")
     return folder
+
+
+@functools.cache
+def tiny_tokenizer(template: str = KEEPING) -> Tokenizer:
+    """The same, loaded by the engine. One per template and test process."""
+    with tempfile.TemporaryDirectory() as folder:
+        return Tokenizer.load(write_tiny_tokenizer(Path(folder), template=template))
