@@ -15,6 +15,7 @@ STAGES = ("draft_ms", "verify_ms", "rollback_ms", "hook_ms", "host_ms")
 """The stages of a round, in order. Together they are its whole time."""
 
 _NS_PER_MS = 1_000_000
+_NS_PER_S = 1_000_000_000
 
 
 class StatsBuilder:
@@ -22,7 +23,7 @@ class StatsBuilder:
 
     def __init__(self) -> None:
         self._prompt_tokens = self._restored = 0
-        self._prefill_seconds = 0.0
+        self._prefill_ns = 0
         self._tokens = self._rounds = self._drafted = self._accepted = self._cut = self._parked = 0
         self._accepted_at: list[int] = []
         self._drafted_at: list[int] = []
@@ -32,7 +33,7 @@ class StatsBuilder:
         """The prefill's last progress. token: it gave the reply's first token (False: stopped before)."""
         self._prompt_tokens = last.total
         self._restored = last.restored
-        self._prefill_seconds = last.seconds
+        self._prefill_ns = round(last.seconds * _NS_PER_S)
         self._tokens += token
 
     def observe(self, round_: Round, *, parked: bool = False) -> None:
@@ -58,8 +59,8 @@ class StatsBuilder:
             tokens=self._tokens,
             prompt_tokens=self._prompt_tokens,
             restored_tokens=self._restored,
-            prefill_seconds=self._prefill_seconds,
-            decode_seconds=sum(self._ns.values()) / (1000 * _NS_PER_MS),
+            prefill_seconds=self._prefill_ns / _NS_PER_S,
+            decode_seconds=sum(self._ns.values()) / _NS_PER_S,
             rounds=self._rounds,
             drafted=self._drafted,
             accepted=self._accepted,
@@ -96,7 +97,7 @@ def merge(many: Iterable[ReplyStats]) -> ReplyStats:
     all_ = list(many)
 
     def seconds(name: str) -> float:
-        return sum(round(getattr(s, name) * 1000 * _NS_PER_MS) for s in all_) / (1000 * _NS_PER_MS)
+        return sum(round(getattr(s, name) * _NS_PER_S) for s in all_) / _NS_PER_S
 
     def stage(name: str) -> float:
         return sum(round(getattr(s, name) * _NS_PER_MS) for s in all_) / _NS_PER_MS

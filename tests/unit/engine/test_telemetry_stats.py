@@ -1,0 +1,110 @@
+"""Statistics say what the rounds say, in every order and grouping, to the last digit."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import PrefillProgress, Round
+from engine.telemetry.stats import STAGES, StatsBuilder, identity_holds, merge, round_problems, stage_shares
+from tests.support.rounds import build, prefills, rounds
+
+
+@given(prefill=prefills, seen=st.lists(rounds, max_size=30))
+def test_figures_against_their_definitions(prefill, seen):
+    stats = build(prefill, seen)
+    assert stats.tokens == 1 + sum(r.emitted for r, _ in seen)
+    assert stats.rounds == len(seen)
+    assert stats.accepted == sum(r.accepted for r, _ in seen)
+    assert stats.drafted == sum(r.drafted for r, _ in seen)
+    assert stats.parked_rounds == sum(parked for _, parked in seen)
+    assert identity_holds(stats)
+    deepest = max((r.drafted for r, _ in seen), default=0)
+    assert stats.drafted_at == tuple(sum(r.drafted > i for r, _ in seen) for i in range(deepest))
+    assert stats.accepted_at == tuple(sum(r.accepted > i for r, _ in seen) for i in range(deepest))
+    assert sum(stats.accepted_at) == stats.accepted
+    assert sum(stats.drafted_at) == stats.drafted
+    for stage in STAGES:
+        assert getattr(stats, stage) == pytest.approx(sum(getattr(r, stage) for r, _ in seen), abs=1e-4)
+    assert stats.decode_seconds == pytest.approx(sum(r.total_ms for r, _ in seen) / 1000, abs=1e-6)
+    assert (stats.prompt_tokens, stats.restored_tokens) == (prefill.total, prefill.restored)
+
+
+@given(prefill=prefills, seen=st.lists(rounds, max_size=20), seed=st.integers())
+def test_order_does_not_matter(prefill, seen, seed):
+    shuffled = random.Random(seed).sample(seen, len(seen))
+    assert build(prefill, shuffled) == build(prefill, seen)
+
+
+@given(replies=st.lists(st.tuples(prefills, st.lists(rounds, max_size=6)), min_size=1, max_size=5), data=st.data())
+def test_merging_in_any_grouping_gives_the_same(replies, data):
+    all_ = [build(*reply) for reply in replies]
+    cut = data.draw(st.integers(0, len(all_)))
+    grouped = merge([merge(all_[:cut]), merge(all_[cut:])])
+    assert grouped == merge(all_)
+    assert merge(all_[:1]) == all_[0]
+    assert grouped.tokens == len(all_) + grouped.accepted + grouped.rounds - grouped.cut
+
+
+def test_no_figure_divides_by_zero():
+    empty = StatsBuilder().build()
+    assert identity_holds(empty)
+    assert (empty.acceptance_rate, empty.mean_acceptance_length, empty.tokens_per_second) == (0.0, 1.0, 0.0)
+    assert set(stage_shares(empty).values()) == {(0.0, 0.0)}
+    assert merge([]) == empty
+
+
+def test_a_reply_stopped_while_reading_has_no_token():
+    builder = StatsBuilder()
+    builder.prefill(PrefillProgress(512, 2000, 0, 1.5), token=False)
+    stats = builder.build()
+    assert (stats.tokens, stats.prompt_tokens, stats.prefill_seconds) == (0, 2000, 1.5)
+    assert identity_holds(stats)
+
+
+def test_a_wrong_count_is_noticed():
+    stats = build(PrefillProgress(5, 5, 0, 0.1), [(Round(0, 5, 3, 2, 2, 3, 0, 1, 2, 0, 1, 0, ()), False)])
+    assert identity_holds(stats)
+    assert not identity_holds(dataclasses.replace(stats, tokens=stats.tokens + 1))
+    assert not identity_holds(dataclasses.replace(stats, cut=1))
+
+
+def test_building_twice_changes_nothing():
+    builder = StatsBuilder()
+    builder.observe(Round(0, 5, 3, 2, 1, 2, 0, 1.25, 2.5, 0, 1, 0, ()))
+    assert builder.build() == builder.build()
+
+
+def test_shares_are_per_round_and_sum_to_one():
+    seen = [(Round(i, i, 3, 2, 0, 1, 0, 2.0, 6.0, 0.5, 1.0, 0.5, ()), False) for i in range(4)]
+    shares = stage_shares(build(PrefillProgress(1, 1, 0, 0), seen))
+    assert shares["verify_ms"] == (6.0, 0.6)
+    assert sum(share for _, share in shares.values()) == pytest.approx(1)
+
+
+@given(seen=rounds)
+def test_sound_rounds_have_no_problems(seen):
+    assert round_problems(seen[0]) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"width": 0},
+        {"drafted": 3},
+        {"accepted": 3, "emitted": 4},
+        {"emitted": 3},
+        {"cut": 2, "emitted": 0},
+        {"cut": -1, "emitted": 3},
+        {"tokens": (1,)},
+        {"host_ms": -0.1},
+    ],
+)
+def test_impossible_rounds_are_named(change):
+    sound = Round(0, 5, 3, 2, 1, 2, 0, 1, 2, 0, 1, 0, (7, 8))
+    assert round_problems(sound) == []
+    assert round_problems(dataclasses.replace(sound, **change))
