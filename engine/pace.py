@@ -14,6 +14,8 @@ from engine.request import Speculation
 
 PRIOR_ACCEPTANCE = 0.6
 """Per-position acceptance, given that all earlier drafts were accepted, before anything was seen."""
+PRIOR_WEIGHT = 2.0
+"""Rounds of evidence that the prior is worth."""
 DECAY = 0.95
 """Weight that an observation keeps per further round: a memory of about 20 rounds."""
 MARGIN = 1.03
@@ -57,24 +59,29 @@ class Costs:
 
 @dataclass
 class Acceptance:
-    """Per-position acceptance with decay: tried and taken drafts at position 1, 2, ..."""
+    """Per-position acceptance with decay: tried and taken drafts at position 1, 2, ...
+
+    All evidence fades every round, also that of positions which narrow blocks no longer test; what has faded
+    is replaced by the estimate of the position before. So one unlucky stretch cannot rule a width out for good.
+    """
 
     tried: dict[int, float] = field(default_factory=dict)
     taken: dict[int, float] = field(default_factory=dict)
 
     def observe(self, round_: Round) -> None:
-        for position in range(1, round_.drafted + 1):
-            if position > round_.accepted + 1:
-                break  # beyond the first rejection nothing was tested
-            self.tried[position] = DECAY * self.tried.get(position, 2.0) + 1.0
-            hit = 1.0 if position <= round_.accepted else 0.0
-            self.taken[position] = DECAY * self.taken.get(position, 2.0 * PRIOR_ACCEPTANCE) + hit
+        for position in self.tried:
+            self.tried[position] *= DECAY
+            self.taken[position] *= DECAY
+        tested = min(round_.accepted + 1, round_.drafted)  # beyond the first rejection nothing was tested
+        for position in range(1, tested + 1):
+            self.tried[position] = self.tried.get(position, 0.0) + 1.0
+            self.taken[position] = self.taken.get(position, 0.0) + (position <= round_.accepted)
 
     def at(self, position: int) -> float:
         """Chance that the draft at a position is accepted, given that all before it were."""
-        if position in self.tried:
-            return self.taken[position] / self.tried[position]
-        return PRIOR_ACCEPTANCE if position == 1 else self.at(position - 1)
+        before = PRIOR_ACCEPTANCE if position == 1 else self.at(position - 1)
+        tried, taken = self.tried.get(position, 0.0), self.taken.get(position, 0.0)
+        return (taken + PRIOR_WEIGHT * before) / (tried + PRIOR_WEIGHT)
 
     def expected_tokens(self, width: int) -> float:
         expected, chance = 1.0, 1.0

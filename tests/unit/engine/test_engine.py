@@ -1,0 +1,251 @@
+"""The facade: whole chats on a tiny pair, warm and cold, with and without speculation."""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import dataclass, field
+
+import mlx.core as mx
+import pytest
+
+from engine import (
+    ContextFull,
+    EndReason,
+    Engine,
+    Finished,
+    Message,
+    Notice,
+    PrefillProgress,
+    Request,
+    Round,
+    Sampler,
+    Speculation,
+    Text,
+)
+from engine.loading import Pair
+from engine.target import Target, TargetState
+from tests.support.rig import NEVER, load_tiny
+from tests.support.tiny_pair import Shape, write_head, write_target
+
+
+@pytest.fixture
+def engine(pair: Pair) -> Engine:
+    return Engine(pair)
+
+
+def write(engine: Engine, request: Request, stop: threading.Event = NEVER) -> tuple[Finished, list]:
+    events = list(engine.generate(request, stop))
+    assert isinstance(events[-1], Finished)
+    assert sum(isinstance(e, Finished) for e in events) == 1
+    return events[-1], events
+
+
+def answer_of(done: Finished) -> Message:
+    return Message("assistant", done.answer, done.reasoning, done.segments, last_token=done.tokens[-1])
+
+
+@dataclass
+class Chat:
+    """A conversation that keeps what it would store."""
+
+    engine: Engine
+    messages: list[Message] = field(default_factory=list)
+
+    def say(self, text: str, **kwargs) -> Finished:
+        self.messages.append(Message("user", text))
+        done, _ = write(self.engine, Request(tuple(self.messages), **kwargs))
+        self.messages.append(answer_of(done))
+        return done
+
+
+def test_events_come_in_order_and_add_up(engine: Engine) -> None:
+    done, events = write(engine, Request((Message("user", "the quick fox"),), max_tokens=40, speculation="always"))
+    kinds = [type(e) for e in events]
+    assert kinds[0] is PrefillProgress
+    assert kinds.index(Round) > max(i for i, k in enumerate(kinds) if k is PrefillProgress)
+    assert "".join(e.text for e in events if isinstance(e, Text) and e.channel == "answer") == done.answer
+    rounds = [e for e in events if isinstance(e, Round)]
+    assert (done.tokens[0], *[t for r in rounds for t in r.tokens]) == done.tokens
+    stats = done.stats
+    assert stats.tokens == len(done.tokens) == 1 + stats.accepted + stats.rounds - stats.cut
+    assert [r.position for r in rounds][0] == stats.prompt_tokens + 1
+    progress = [e for e in events if isinstance(e, PrefillProgress)]
+    assert progress[-1].done == progress[-1].total == stats.prompt_tokens
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_a_chat_is_the_same_in_every_arm_warm_and_cold(pair: Pair, temperature: float) -> None:
+    """Five turns. Arms: classic, always at 2, 3, 5 rows, pace. Each also cold, from an engine that kept nothing."""
+    arms = [("off", 3), ("always", 2), ("always", 3), ("always", 5), ("on", 4)]
+    told: dict[tuple, list] = {}
+    for mode, block in arms:
+        for cold in (False, True):
+            chat = Chat(Engine(pair))
+            for n in range(5):
+                if cold:
+                    chat.engine = Engine(pair)
+                chat.say(
+                    f"the quick brown fox {n}", max_tokens=12 + n, seed=n, speculation=Speculation(mode),
+                    block_size=block, sampler=Sampler(temperature=temperature),
+                )  # fmt: skip
+            told[mode, block, cold] = [(m.content, m.segments) for m in chat.messages]
+    reference = told["off", 3, False]
+    for arm, messages in told.items():
+        assert messages == reference, arm
+
+
+class ChunkSensitive(Target):
+    """A target whose caches depend on how a prompt was cut, as on Metal. CPU BLAS would hide every mistake."""
+
+    def hidden(self, tokens: mx.array, state: TargetState) -> mx.array:
+        rows = tokens.shape[0]
+        if rows == 1 or any(slot.recording for slot in state.recurrent):
+            return super().hidden(tokens, state)
+        embeddings = self.embed(tokens) * (1 + 0.05 * rows)
+        out = self._inner(tokens[None], state.slots, input_embeddings=embeddings[None])[0]
+        state.length += rows
+        return out
+
+
+@pytest.fixture
+def sensitive(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
+    monkeypatch.setattr(pair.target, "__class__", ChunkSensitive)
+    return pair
+
+
+def test_the_double_is_sensitive(sensitive: Pair) -> None:
+    """Guards the next test: two cuts of one prompt must give different logits here."""
+    outcomes = []
+    for cut in (3, 5):
+        state = sensitive.target.new_state()
+        tokens = mx.arange(8, dtype=mx.uint32)
+        sensitive.target.hidden(tokens[:cut], state)
+        outcomes.append(sensitive.target.hidden(tokens[cut:], state)[-1])
+    assert not mx.allclose(*outcomes, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cold_equals_warm_when_prefill_cuts_matter(sensitive: Pair, seed: int) -> None:
+    """vllm #53912, mlx-serve #458: output must not depend on server warmth. Random turns, stops, regenerates."""
+    luck = random.Random(seed)
+    warm = Engine(sensitive)
+    messages: list[Message] = []
+    for turn in range(4):
+        messages.append(Message("user", "fox " * luck.randint(1, 30) + str(turn)))
+        if luck.random() < 0.3 and len(messages) > 2:  # edit: an earlier user message, everything after it goes
+            keep = luck.randrange(0, len(messages) - 2, 2)
+            messages = [*messages[:keep], Message("user", f"edited {turn}")]
+        request = Request(
+            tuple(messages), max_tokens=luck.randint(1, 14), seed=turn, speculation=luck.choice(list(Speculation)),
+            block_size=luck.randint(2, 5), sampler=Sampler(temperature=luck.choice([0.0, 0.9])),
+            stop=luck.choice([(), ("a",), ("e", "o")]),
+        )  # fmt: skip
+        done, _ = write(warm, request)
+        for mode in Speculation:
+            from dataclasses import replace
+
+            cold, _ = write(Engine(sensitive), replace(request, speculation=mode))
+            assert (cold.tokens, cold.answer) == (done.tokens, done.answer)
+            assert cold.segments == done.segments
+        messages.append(answer_of(done))
+
+
+def test_the_next_turn_reads_only_its_own_tokens(engine: Engine) -> None:
+    """Rapid-MLX #1737: hybrid caches were never reused."""
+    chat = Chat(engine)
+    first = chat.say("the quick brown fox jumps over the lazy dog", max_tokens=20)
+    second = chat.say("and then", max_tokens=5)
+    assert second.stats.restored_tokens == first.stats.prompt_tokens + len(first.tokens) - 1
+    again, _ = write(engine, Request(tuple(chat.messages[:-1]), max_tokens=5, seed=9))
+    assert again.stats.restored_tokens == again.stats.prompt_tokens, "regenerate restores the whole prompt"
+
+
+def test_stop_before_and_during_a_reply(engine: Engine) -> None:
+    """ds4 #333 (prefill cannot be cancelled): Stop answers in every phase and what was written is kept."""
+    stop = threading.Event()
+    stop.set()
+    done, _ = write(engine, Request((Message("user", "fox " * 200),)), stop)
+    assert done.reason is EndReason.STOPPED
+    assert done.tokens == ()
+    stop.clear()
+    seen = []
+    for event in engine.generate(Request((Message("user", "fox"),), max_tokens=1000), stop):
+        seen.append(event)
+        if sum(isinstance(e, Round) for e in seen) == 5:
+            stop.set()
+    done = seen[-1]
+    assert isinstance(done, Finished)
+    assert done.reason is EndReason.STOPPED
+    assert 6 <= len(done.tokens) <= 20
+    follow_up, _ = write(
+        engine, Request((Message("user", "fox"), answer_of(done), Message("user", "on")), max_tokens=3)
+    )
+    assert follow_up.stats.restored_tokens > 0
+
+
+@pytest.mark.parametrize("mode", list(Speculation))
+def test_stop_strings_are_never_shown_and_do_not_leak_into_the_next_turn(engine: Engine, mode: Speculation) -> None:
+    """qvac #2938: a stop string in mid-block left an unsent tail in the cache."""
+    free = write(engine, Request((Message("user", "fox dog"),), max_tokens=40, seed=4))[0]
+    stop = free.answer[10:13]
+    request = Request((Message("user", "fox dog"),), max_tokens=40, seed=4, stop=(stop,), speculation=mode)
+    done, events = write(engine, request)
+    assert done.reason is EndReason.STOP_STRING
+    assert done.answer == free.answer[: free.answer.index(stop)]
+    assert "".join(e.text for e in events if isinstance(e, Text)) == done.answer
+    assert done.tokens == free.tokens[: len(done.tokens)]
+
+
+def test_a_chat_that_does_not_fit_is_refused_before_any_work(tmp_path) -> None:
+    """LMS #2339, LCPP #12120: never a silent empty answer, nothing lost."""
+    shape = Shape(context=64)
+    small = Engine(load_tiny(write_target(tmp_path / "t", shape), write_head(tmp_path / "h", shape)))
+    with pytest.raises(ContextFull, match="the model reads 64"):
+        list(small.generate(Request((Message("user", "fox " * 100),)), NEVER))
+    done, _ = write(small, Request((Message("user", "fox"),), max_tokens=500, ignore_eos=True))
+    assert done.reason is EndReason.CONTEXT
+    assert done.stats.prompt_tokens + len(done.tokens) == 64
+
+
+def test_without_a_head_it_says_so_and_writes(tiny_folders) -> None:
+    alone = Engine(load_tiny(tiny_folders[0], None))
+    done, events = write(alone, Request((Message("user", "fox"),), max_tokens=5, speculation=Speculation.ALWAYS))
+    notices = [e for e in events if isinstance(e, Notice)]
+    assert [n.kind for n in notices] == ["decline"]
+    assert "no MTP head" in notices[0].text
+    assert len(done.tokens) == 5
+
+
+def test_turning_speculation_on_later_in_a_chat_changes_nothing_but_speed(pair: Pair) -> None:
+    """The boundary was kept without head history; the head starts late, and the text does not mind."""
+    texts = []
+    for modes in (("off", "off", "off"), ("off", "always", "off"), ("always", "off", "always")):
+        chat = Chat(Engine(pair))
+        for mode in modes:
+            chat.say("the lazy dog", max_tokens=15, speculation=Speculation(mode))
+        texts.append([m.content for m in chat.messages])
+    assert texts[0] == texts[1] == texts[2]
+
+
+@pytest.mark.parametrize("where", ["verify", "rollback", "accept_hook"])
+def test_an_exception_in_a_round_leaves_the_next_turn_right(
+    pair: Pair, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(pair)
+    request = Request((Message("user", "the quick fox"),), max_tokens=20, speculation=Speculation.ALWAYS)
+    expected, _ = write(Engine(pair), request)
+    owner = pair.drafter if where == "accept_hook" else pair.target
+    right, calls = getattr(owner, where), []
+
+    def broken(*args):
+        calls.append(1)
+        if len(calls) == 3:
+            raise MemoryError("injected")
+        return right(*args)
+
+    monkeypatch.setattr(owner, where, broken)
+    with pytest.raises(MemoryError):
+        list(engine.generate(request, NEVER))
+    again, _ = write(engine, request)
+    assert again.tokens == expected.tokens
