@@ -1,0 +1,1 @@
+"""Conversation list, transcript and composer."""

@@ -1,0 +1,78 @@
+"""One message as the transcript shows it. The controller changes it; a view only reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from app import figures
+from app.store.values import State, StoredMessage
+
+
+@dataclass(slots=True)
+class Item:
+    """waiting: what the engine does before the first word, in words. caption: the figures of a finished reply."""
+
+    id: int
+    role: Literal["user", "assistant"]
+    content: str
+    reasoning: str = ""
+    state: State = State.COMPLETE
+    branch: int = 1
+    branches: int = 1
+    waiting: str = ""
+    caption: str = ""
+    caption_tip: str = ""
+    error: dict[str, str] | None = None
+    notices: tuple[str, ...] = ()
+    end_note: str = ""
+
+    @property
+    def streaming(self) -> bool:
+        return self.state is State.STREAMING
+
+
+def from_stored(message: StoredMessage) -> Item:
+    """The item of a message in the store."""
+    item = Item(
+        id=message.id,
+        role=message.role,
+        content=message.content,
+        reasoning=message.reasoning,
+        state=message.state,
+        branch=message.branch,
+        branches=message.branches,
+    )
+    if message.reply is not None:
+        item.caption, item.caption_tip = caption(message.reply.figures, message.reply.seed, message.reply.end_reason)
+        item.error = message.reply.error
+        item.notices = tuple(notice["text"] for notice in message.reply.notices)
+        item.end_note = end_note(message.reply.end_reason)
+    return item
+
+
+def caption(stats: dict[str, Any] | None, seed: int, end_reason: str | None) -> tuple[str, str]:
+    """(one line, tool tip) for the figures of a reply, empty when it has none. stats: `stats_dict` of ReplyStats."""
+    if not stats:
+        return "", ""
+    parts = [figures.count(stats["tokens"], "token"), figures.speed(stats["tokens_per_second"])]
+    parts.append(f"first after {figures.seconds(stats['prefill_seconds'])}")
+    if stats["drafted"]:
+        parts.append(f"accepted {figures.percent(stats['acceptance_rate'])}")
+    tip = [
+        f"Prompt: {figures.count(stats['prompt_tokens'], 'token')}, {stats['restored_tokens']:,} kept from before",
+        f"Rounds: {stats['rounds']:,}, drafts: {stats['drafted']:,}, accepted: {stats['accepted']:,}",
+        f"Mean acceptance length: {stats['mean_acceptance_length']:.2f}",
+        f"Seed: {seed}",
+    ]
+    if end_reason:
+        tip.append(f"Ended by: {end_reason}")
+    return "  ·  ".join(parts), "\n".join(tip)
+
+
+def end_note(reason: str | None) -> str:
+    """A line for an end that is not the reply's own."""
+    return {
+        "budget": "Cut at the longest reply that the settings allow.",
+        "context full": "Cut: the model's context is full.",
+    }.get(reason or "", "")

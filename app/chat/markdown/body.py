@@ -1,0 +1,148 @@
+"""The text of one reply as a column of widgets that grows at its end."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from app.chat.markdown.code import CodeBlock
+from app.chat.markdown.prose import Prose, Table
+from app.chat.markdown.split import Block, Kind, fence_is_closed, fence_language, normalise, parse, safe_cut
+from app.theme.tokens import GAP_12
+
+Part = Prose | CodeBlock | Table
+
+
+class Body(QWidget):
+    """Shows Markdown. `set_source` may be called for every update: what is finished is parsed and drawn once only.
+
+    parsed_chars counts the characters given to the parser, for the test that the cost is linear.
+    """
+
+    def __init__(self, parent: QWidget | None = None, *, style: str = "prose") -> None:
+        super().__init__(parent)
+        self._style = style
+        self._source = ""
+        self._tail_start = 0
+        self._parts: list[Part] = []
+        # Parts from here on belong to the tail. The one before may be prose that the tail continues.
+        self._tail_parts = 0
+        self._complete = False
+        self.parsed_chars = 0
+
+    @property
+    def source(self) -> str:
+        return self._source
+
+    @property
+    def parts(self) -> list[Part]:
+        return list(self._parts)
+
+    def set_source(self, text: str, *, complete: bool) -> None:
+        """The whole text so far. complete: nothing follows. Text that did not just grow is drawn anew."""
+        if text == self._source and complete == self._complete:
+            return
+        self._complete = complete
+        clean = normalise(text)
+        known = normalise(self._source)[: self._tail_start]
+        if not clean.startswith(known):
+            self.reset()
+        self._source = text
+        tail = clean[self._tail_start :]
+        if not complete and tail.endswith("\r"):
+            tail = tail[:-1]
+        self.parsed_chars += len(tail)
+        blocks = parse(tail)
+        offset, count = (len(tail), len(blocks)) if complete else safe_cut(tail, blocks)
+        if count:
+            self._show(blocks[:count], tail, frozen=True)
+            self._tail_start += offset
+        self._show(blocks[count:], tail, frozen=False)
+
+    def reset(self) -> None:
+        for part in self._parts:
+            part.hide()
+            part.deleteLater()
+        self._parts, self._tail_start, self._tail_parts = [], 0, 0
+        self._source = ""
+
+    def refresh_theme(self) -> None:
+        """Draw everything again in the present colours."""
+        text, complete = self._source, self._complete
+        self.reset()
+        self.set_source(text, complete=complete)
+
+    def height_for(self, width: int) -> int:
+        """Place the parts at this width. Returns the height, in pixels."""
+        y = 0
+        for index, part in enumerate(self._parts):
+            if index:
+                y += GAP_12
+            height = part.height_for(width)
+            part.setGeometry(0, y, width, height)
+            y += height
+        return y
+
+    def _show(self, blocks: list[Block], text: str, *, frozen: bool) -> None:
+        """Bring the parts from `_tail_parts` on in line with `blocks`, reusing widgets of the same kind."""
+        runs = _runs(blocks)
+        index = self._tail_parts
+        joins = bool(index and runs and runs[0][0] == "prose" and isinstance(self._parts[index - 1], Prose))
+        if index and not joins and isinstance(self._parts[index - 1], Prose):
+            # The tail may have begun as prose in the last frozen part and become something else.
+            last = self._parts[index - 1]
+            assert isinstance(last, Prose)
+            last.show_tail([])
+        if joins:
+            index -= 1
+        for kind, members in runs:
+            part = self._part(index, kind)
+            index += 1
+            if isinstance(part, Prose):
+                if frozen:
+                    part.freeze(members)
+                else:
+                    part.show_tail(members)
+            elif isinstance(part, Table):
+                part.show_table(members[0])
+            else:
+                block = members[0]
+                done = frozen or fence_is_closed(block, text)
+                part.show_code(block.tokens[0].content, fence_language(block), complete=done)
+        if frozen:
+            self._tail_parts = index
+        else:
+            self._drop_from(max(index, self._tail_parts))
+
+    def _part(self, index: int, kind: Kind) -> Part:
+        wanted = {"prose": Prose, "code": CodeBlock, "table": Table}[kind]
+        if index < len(self._parts):
+            if type(self._parts[index]) is wanted:
+                return self._parts[index]
+            self._drop_from(index)
+        part: Part
+        if kind == "code":
+            part = CodeBlock(self)
+        elif kind == "table":
+            part = Table(self, style=self._style)
+        else:
+            part = Prose(self, style=self._style)
+        part.show()
+        self._parts.append(part)
+        return part
+
+    def _drop_from(self, index: int) -> None:
+        for part in self._parts[index:]:
+            part.hide()
+            part.deleteLater()
+        del self._parts[index:]
+
+
+def _runs(blocks: list[Block]) -> list[tuple[Kind, list[Block]]]:
+    """Neighbouring prose together; each code block and table alone."""
+    runs: list[tuple[Kind, list[Block]]] = []
+    for block in blocks:
+        if block.kind == "prose" and runs and runs[-1][0] == "prose":
+            runs[-1][1].append(block)
+        else:
+            runs.append((block.kind, [block]))
+    return runs

@@ -1,0 +1,215 @@
+"""A fenced code block: language, Copy, and the source with colours once it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QGuiApplication,
+    QSyntaxHighlighter,
+    QTextBlock,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
+
+from app.theme.icons import icon
+from app.theme.manager import code_font, current, use_class
+from app.theme.tokens import CODE, Roles
+
+HIGHLIGHT_LIMIT = 60_000
+"""Characters above which code stays uncoloured: Pygments needs about 1 ms per 1,000 on the GUI thread."""
+
+
+class CodeBlock(QFrame):
+    """Shows code. `source` is exactly what the model wrote between the fences; Copy gives that."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        use_class(self, "code")
+        self.source = ""
+        self.language = ""
+        self._complete = False
+        self._label = QLabel()
+        use_class(self._label, "caption")
+        self._copy = QToolButton()
+        use_class(self._copy, "quiet")
+        self._copy.setText("Copy")
+        self._copy.setAccessibleName("Copy code")
+        self._copy.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._copy.clicked.connect(self.copy)
+        self._back = QTimer(self)
+        self._back.setSingleShot(True)
+        self._back.setInterval(1500)
+        self._back.timeout.connect(self._copy_again)
+        self._edit = _Source(self)
+        self._colours = _Colours(self._edit.document())
+        top = QHBoxLayout()
+        top.setContentsMargins(12, 2, 4, 0)
+        top.addWidget(self._label)
+        top.addStretch()
+        top.addWidget(self._copy)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 8)
+        layout.setSpacing(0)
+        layout.addLayout(top)
+        layout.addWidget(self._edit)
+        self.refresh_theme()
+
+    def show_code(self, source: str, language: str, *, complete: bool) -> None:
+        """source may only have grown; then only the new part is inserted."""
+        source = source.removesuffix("\n")
+        if language != self.language:
+            self.language = language
+            self._label.setText(language or "code")
+        if source != self.source:
+            if source.startswith(self.source):
+                cursor = QTextCursor(self._edit.document())
+                cursor.movePosition(QTextCursor.MoveOperation.End)
+                cursor.insertText(source[len(self.source) :])
+            else:
+                self._edit.setPlainText(source)
+            self.source = source
+            self._complete = False
+        if complete and not self._complete:
+            self._complete = True
+            self._colour()
+
+    def height_for(self, width: int) -> int:
+        """Height in pixels; code does not wrap, so width matters only for the scroll bar."""
+        return 32 + self._edit.fit(width - 2) + 10
+
+    @Slot()
+    def copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.source)
+        self._copy.setText("Copied")
+        self._copy.setIcon(icon("check", current().text_soft))
+        self._back.start()
+
+    @Slot()
+    def _copy_again(self) -> None:
+        self._copy.setText("Copy")
+        self._copy.setIcon(icon("copy", current().text_soft))
+
+    def refresh_theme(self) -> None:
+        self._copy_again()
+        if self._complete:
+            self._colour()
+
+    def _colour(self) -> None:
+        if len(self.source) <= HIGHLIGHT_LIMIT:
+            self._colours.show_spans(spans(self.source, self.language, current()))
+
+
+class _Source(QPlainTextEdit):
+    """As tall as its lines; scrolls sideways only."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setReadOnly(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFont(code_font())
+        self.setUndoRedoEnabled(False)
+        self.setTabChangesFocus(True)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.setTabStopDistance(4 * self.fontMetrics().horizontalAdvance(" "))
+        self.document().setDocumentMargin(0)
+        self.setViewportMargins(12, 0, 12, 0)
+        self.viewport().setAutoFillBackground(False)
+        self.setAccessibleName("Code")
+
+    def fit(self, width: int) -> int:
+        line = max(CODE[1] - 3, self.fontMetrics().lineSpacing())
+        bar = self.horizontalScrollBar()
+        longest = max((b.length() for b in _lines(self.document())), default=0)
+        wide = longest * self.fontMetrics().horizontalAdvance("0") > width - 24
+        height = line * max(1, self.document().blockCount()) + 2 + (bar.sizeHint().height() if wide else 0)
+        if self.height() != height:
+            self.setFixedHeight(height)
+        return height
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if abs(event.angleDelta().x()) > abs(event.angleDelta().y()):
+            super().wheelEvent(event)
+        else:
+            event.ignore()
+
+
+def _lines(document: QTextDocument) -> Iterator[QTextBlock]:
+    block = document.begin()
+    while block.isValid():
+        yield block
+        block = block.next()
+
+
+class _Colours(QSyntaxHighlighter):
+    """Applies ready-made spans; all the lexing is done once, by Pygments."""
+
+    def __init__(self, document: QTextDocument) -> None:
+        super().__init__(document)
+        self._spans: dict[int, list[tuple[int, int, QTextCharFormat]]] = {}
+
+    def show_spans(self, found: dict[int, list[tuple[int, int, QTextCharFormat]]]) -> None:
+        self._spans = found
+        self.rehighlight()
+
+    def highlightBlock(self, text: str) -> None:
+        for start, length, shape in self._spans.get(self.currentBlock().blockNumber(), ()):
+            self.setFormat(start, length, shape)
+
+
+def spans(source: str, language: str, roles: Roles) -> dict[int, list[tuple[int, int, QTextCharFormat]]]:
+    """Per line: (start, length in UTF-16 units, format). Empty when the language is not known."""
+    from pygments.lexers import get_lexer_by_name
+    from pygments.token import Comment, Keyword, Name, Number, Operator, String
+    from pygments.util import ClassNotFound
+
+    if not language:
+        return {}
+    try:
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return {}
+    table = (
+        (Comment, _shape(roles.code_comment, italic=True)),
+        (Keyword, _shape(roles.code_keyword)),
+        (Operator.Word, _shape(roles.code_keyword)),
+        (String, _shape(roles.code_string)),
+        (Number, _shape(roles.code_number)),
+        (Name.Function, _shape(roles.code_name)),
+        (Name.Class, _shape(roles.code_name)),
+        (Name.Builtin, _shape(roles.code_name)),
+        (Name.Tag, _shape(roles.code_name)),
+        (Name.Decorator, _shape(roles.code_number)),
+    )
+    result: dict[int, list[tuple[int, int, QTextCharFormat]]] = {}
+    line = column = 0
+    for kind, text in lexer.get_tokens(source):
+        shape = next((shape for base, shape in table if kind in base), None)
+        for number, piece in enumerate(text.split("\n")):
+            if number:
+                line, column = line + 1, 0
+            # Qt counts UTF-16 units, Python counts code points.
+            length = len(piece) if piece.isascii() else len(piece.encode("utf-16-le")) // 2
+            if shape is not None and length:
+                result.setdefault(line, []).append((column, length, shape))
+            column += length
+    return result
+
+
+def _shape(colour: str, *, italic: bool = False) -> QTextCharFormat:
+    result = QTextCharFormat()
+    result.setForeground(QColor(colour))
+    if italic:
+        result.setFontItalic(True)
+    result.setFontWeight(QFont.Weight.Normal)
+    return result

@@ -1,0 +1,177 @@
+"""Widgets for the parts of a reply that are text: prose that grows at its end, and tables.
+
+Both are QTextBrowsers without scroll bars that are exactly as tall as their text, so that selection, links and
+VoiceOver are Qt's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, QUrl, Slot
+from PySide6.QtGui import (
+    QColor,
+    QDesktopServices,
+    QFont,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextFrameFormat,
+    QTextLength,
+    QTextTableFormat,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
+
+from app.chat.markdown.split import Block
+from app.chat.markdown.writer import Writer, table_rows
+from app.theme.manager import current, text_font, use_class
+from app.theme.tokens import GAP_12, TRANSCRIPT
+
+
+class TextPart(QTextBrowser):
+    """Read-only text that never scrolls by itself and never fetches anything."""
+
+    def __init__(self, parent: QWidget | None = None, *, style: str = "prose") -> None:
+        super().__init__(parent)
+        use_class(self, style)
+        self.soft = style == "reasoning"
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.setOpenLinks(False)
+        self.setUndoRedoEnabled(False)
+        self.setTabChangesFocus(True)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+        self.viewport().setAutoFillBackground(False)
+        self.document().setDocumentMargin(0)
+        self.document().setUndoRedoEnabled(False)
+        self.anchorClicked.connect(self._open)
+
+    def loadResource(self, kind: int, name: QUrl | str) -> Any:
+        """Nothing is ever loaded, from net or disk: text of a model decides the address."""
+        return None
+
+    @Slot(QUrl)
+    def _open(self, url: QUrl) -> None:
+        if url.scheme() in ("http", "https", "mailto"):
+            QDesktopServices.openUrl(url)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        # The transcript scrolls, not its parts.
+        event.ignore()
+
+    def height_for(self, width: int) -> int:
+        """Height of the text at this width, both in pixels."""
+        document = self.document()
+        if int(document.textWidth()) != width:
+            document.setTextWidth(width)
+        return int(document.size().height() + 0.999)
+
+    def sizeHint(self) -> QSize:
+        return QSize(400, self.height_for(max(1, self.width())))
+
+    def writer(self) -> Writer:
+        return Writer(current(), text_font(TRANSCRIPT[0]), soft=self.soft)
+
+
+class Prose(TextPart):
+    """Paragraphs, headings, lists and quotes. Frozen blocks are never touched again; the tail is replaced."""
+
+    def __init__(self, parent: QWidget | None = None, *, style: str = "prose") -> None:
+        super().__init__(parent, style=style)
+        self._frozen_end = 0
+        self._empty = True
+
+    def show_tail(self, blocks: Sequence[Block]) -> None:
+        """Put `blocks` after what is frozen."""
+        self._append(blocks)
+
+    def freeze(self, blocks: Sequence[Block]) -> None:
+        """Write `blocks` for good."""
+        self._empty = self._append(blocks)
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        self._frozen_end = cursor.position()
+
+    def _append(self, blocks: Sequence[Block]) -> bool:
+        return self.writer().write(self._drop_tail(), [block.tokens for block in blocks], first=self._empty)
+
+    def show_plain(self, text: str) -> None:
+        self.writer().write_plain(self._drop_tail(), text)
+
+    def _drop_tail(self) -> QTextCursor:
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(self._frozen_end)
+        shape = cursor.blockFormat()
+        cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
+        if cursor.hasSelection():
+            cursor.removeSelectedText()
+            # Qt may give the joined paragraph the shape of the removed one.
+            cursor.setBlockFormat(shape)
+        return cursor
+
+
+class Table(TextPart):
+    """One table as a grid. Replaced whole while it grows."""
+
+    def show_table(self, block: Block) -> None:
+        roles = current()
+        document: QTextDocument = self.document()
+        document.clear()
+        rows = table_rows(block.tokens)
+        columns = max((len(row) for row in rows), default=0)
+        cursor = QTextCursor(document)
+        _shrink(cursor)
+        table = cursor.insertTable(max(1, len(rows)), max(1, columns), _grid(roles.line))
+        writer = self.writer()
+        for r, row in enumerate(rows):
+            for c, (opening, inline) in enumerate(row):
+                cell = table.cellAt(r, c)
+                inside = cell.firstCursorPosition()
+                shape = QTextBlockFormat()
+                shape.setAlignment(_alignment(str(opening.attrGet("style") or "")))
+                inside.setBlockFormat(shape)
+                base = QTextCharFormat(writer.text)
+                if opening.type == "th_open":
+                    base.setFontWeight(QFont.Weight.DemiBold)
+                    head = cell.format()
+                    head.setBackground(QColor(roles.bg_sunken))
+                    cell.setFormat(head)
+                writer.inline(inside, inline, base)
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        _shrink(cursor)
+
+
+def _grid(line: str) -> QTextTableFormat:
+    shape = QTextTableFormat()
+    shape.setBorder(1)
+    shape.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
+    shape.setBorderBrush(QColor(line))
+    shape.setBorderCollapse(True)
+    shape.setCellPadding(6)
+    shape.setCellSpacing(0)
+    shape.setTopMargin(GAP_12)
+    shape.setWidth(QTextLength())
+    return shape
+
+
+def _shrink(cursor: QTextCursor) -> None:
+    """Qt keeps an empty paragraph before and after a table; make it one pixel tall."""
+    block = QTextBlockFormat()
+    block.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+    cursor.setBlockFormat(block)
+    tiny = QTextCharFormat()
+    font = QFont()
+    font.setPixelSize(1)
+    tiny.setFont(font)
+    cursor.setBlockCharFormat(tiny)
+
+
+def _alignment(style: str) -> Qt.AlignmentFlag:
+    if "right" in style:
+        return Qt.AlignmentFlag.AlignRight
+    return Qt.AlignmentFlag.AlignHCenter if "center" in style else Qt.AlignmentFlag.AlignLeft

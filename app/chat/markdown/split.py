@@ -1,0 +1,95 @@
+"""Cut Markdown into top-level blocks, and find the point up to which nothing can change any more.
+
+The parser never gets HTML (it is shown literally) nor link reference definitions: a definition far below would change
+text above, and a finished block must stay finished.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+_PARSER = (
+    MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
+    .enable(["table", "strikethrough"])
+    .disable(["reference", "html_block", "html_inline"])
+)
+# Only http, https and mailto become links; anything else is shown as it was written.
+_PARSER.validateLink = lambda url: url.lower().startswith(("http://", "https://", "mailto:"))  # type: ignore[method-assign]
+
+
+Kind = Literal["prose", "code", "table"]
+_KINDS: dict[str, Kind] = {"fence": "code", "table_open": "table"}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One top-level block. line: its first line, from 0, counted in the text that was parsed."""
+
+    tokens: tuple[Token, ...]
+    line: int
+
+    @property
+    def kind(self) -> Kind:
+        """Which widget shows it."""
+        return _KINDS.get(self.tokens[0].type, "prose")
+
+
+def normalise(text: str) -> str:
+    """Line ends as the parser sees them, so that line numbers and offsets agree."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+
+
+def parse(text: str) -> list[Block]:
+    """The top-level blocks of normalised text."""
+    blocks: list[Block] = []
+    current: list[Token] = []
+    depth = 0
+    for token in _PARSER.parse(text):
+        current.append(token)
+        depth += token.nesting
+        if depth == 0:
+            first = current[0].map
+            blocks.append(Block(tuple(current), first[0] if first else 0))
+            current = []
+    return blocks
+
+
+def fence_language(block: Block) -> str:
+    """The first word after the fence, "" when there is none."""
+    words = block.tokens[0].info.split()
+    return words[0] if words else ""
+
+
+def fence_is_closed(block: Block, text: str) -> bool:
+    """Whether the closing fence was written. text: what `block` was parsed from."""
+    token = block.tokens[0]
+    if token.map is None:
+        return False
+    lines = text.split("\n")[token.map[0] : token.map[1]]
+    mark = token.markup
+    return len(lines) > 1 and lines[-1].strip().startswith(mark) and not lines[-1].strip().strip(mark[0])
+
+
+def safe_cut(text: str, blocks: list[Block]) -> tuple[int, int]:
+    """Up to where `text` is finished: (offset in characters, number of blocks before it).
+
+    A block is finished when a later top-level block has begun on a complete line: CommonMark reads line by line and
+    never goes back behind the last open block. The last line may still grow, so a block that starts there proves
+    nothing.
+    """
+    lines_complete = text.count("\n")
+    for index in range(len(blocks) - 1, 0, -1):
+        if blocks[index].line < lines_complete:
+            return _offset(text, blocks[index].line), index
+    return 0, 0
+
+
+def _offset(text: str, line: int) -> int:
+    offset = 0
+    for _ in range(line):
+        offset = text.index("\n", offset) + 1
+    return offset

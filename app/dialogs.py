@@ -1,0 +1,61 @@
+"""Dialogs that need no class of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+
+from app import __version__, sessionlog
+
+
+def show_bug(parent: QWidget, trace: str, title: str = "Pacenote made a mistake") -> QMessageBox:
+    """A bug of ours. Not modal: the chats stay usable."""
+    return _box(parent, title, "Your chats are saved. The details help whoever fixes it.", trace)
+
+
+def show_notice(parent: QWidget, title: str, text: str) -> QMessageBox:
+    return _box(parent, title, text, "")
+
+
+def show_crash_log(parent: QWidget, path: Path | None) -> QMessageBox:
+    """The crash before this start, if one was recorded."""
+    previous = path.with_name("crash.previous.log") if path is not None else None
+    if previous is None or not previous.exists():
+        return show_notice(parent, "No crash was recorded.", "")
+    text = previous.read_text("utf-8", errors="replace")
+    return _box(parent, "The last crash that was recorded", f"Kept in {previous}", text)
+
+
+def about(parent: QWidget) -> QMessageBox:
+    return _box(parent, f"Pacenote {__version__}", "The same words, sooner. Runs entirely on this computer.", "")
+
+
+def export_log(parent: QWidget, sessions: Path, conversation_uid: str) -> str:
+    """Ask where, then write the session log there. Returns the file's name, "" when cancelled. Raises KnownError."""
+    name, _ = QFileDialog.getSaveFileName(
+        parent, "Export session log", str(Path.home() / "pacenote-session.jsonl"), "JSON Lines (*.jsonl)"
+    )
+    if name:
+        sessionlog.export(sessions, conversation_uid, Path(name))
+    return Path(name).name
+
+
+def announce(widget: QWidget, text: str) -> None:
+    """Tell a screen reader once; when none listens, nothing happens."""
+    if QAccessible.isActive():
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, text))
+
+
+def _box(parent: QWidget, title: str, text: str, detail: str) -> QMessageBox:
+    box = QMessageBox(QMessageBox.Icon.NoIcon, "Pacenote", title, QMessageBox.StandardButton.Close, parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setInformativeText(text)
+    if detail:
+        box.setDetailedText(detail)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setModal(False)
+    box.show()
+    return box

@@ -1,0 +1,103 @@
+"""The menu bar: one table of actions with roles and shortcuts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMainWindow
+
+Role = QAction.MenuRole
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """slot: name of the window's method. "Ctrl" is Cmd on a Mac. None in a menu is a separator."""
+
+    key: str
+    text: str
+    slot: str
+    shortcuts: tuple[str, ...] = ()
+    role: QAction.MenuRole = Role.NoRole
+    checkable: bool = False
+
+
+MENUS: tuple[tuple[str, tuple[Entry | None, ...]], ...] = (
+    (
+        "&File",
+        (
+            Entry("new", "New Chat", "new_chat", ("Ctrl+N",)),
+            Entry("open", "Open Model…", "open_model", ("Ctrl+O",)),
+            Entry("reload", "Reload Model", "reload_model"),
+            None,
+            Entry("export_log", "Export Session Log…", "export_log", ("Ctrl+Shift+E",)),
+            None,
+            Entry("settings", "Settings…", "open_settings", ("Ctrl+,",), Role.PreferencesRole),
+            Entry("close", "Close Window", "close", ("Ctrl+W",)),
+            Entry("quit", "Quit Pacenote", "quit", ("Ctrl+Q",), Role.QuitRole),
+        ),
+    ),
+    (
+        "&Edit",
+        (
+            Entry("undo_delete", "Undo Delete", "undo_delete", ("Ctrl+Shift+Z",)),
+            Entry("copy_last", "Copy Last Reply", "copy_last", ("Ctrl+Shift+C",)),
+            None,
+            Entry("find", "Find in Chat…", "find_in_chat", ("Ctrl+F",)),
+            Entry("search", "Search Chats", "search_chats", ("Ctrl+K",)),
+        ),
+    ),
+    (
+        "&Chat",
+        (
+            Entry("stop", "Stop", "stop", ("Ctrl+.", "Esc")),
+            Entry("again", "Regenerate", "regenerate", ("Ctrl+R",)),
+            Entry("edit_last", "Edit Last Message", "edit_last", ("Ctrl+Shift+Up",)),
+            None,
+            Entry("rename", "Rename Chat…", "rename_chat"),
+            Entry("delete", "Delete Chat", "delete_chat", ("Ctrl+Backspace",)),
+        ),
+    ),
+    (
+        "&View",
+        (
+            Entry("sidebar", "Sidebar", "toggle_sidebar", ("Ctrl+Alt+S",), checkable=True),
+            Entry("panel", "Pace Panel", "toggle_panel", ("Ctrl+Alt+P",), checkable=True),
+            None,
+            Entry("latest", "Jump to Latest", "jump_to_latest", ("Ctrl+End",)),
+        ),
+    ),
+    (
+        "&Window",
+        (
+            Entry("minimize", "Minimize", "showMinimized", ("Ctrl+M",)),
+            Entry("zoom", "Zoom", "zoom"),
+        ),
+    ),
+    (
+        "&Help",
+        (
+            Entry("crash_log", "Show Crash Log", "show_crash_log"),
+            Entry("about", "About Pacenote", "about", (), Role.AboutRole),
+        ),
+    ),
+)
+
+
+def build(window: QMainWindow) -> dict[str, QAction]:
+    """Fill the window's menu bar. Returns the actions by key."""
+    actions: dict[str, QAction] = {}
+    for title, entries in MENUS:
+        menu = window.menuBar().addMenu(title)
+        for entry in entries:
+            if entry is None:
+                menu.addSeparator()
+                continue
+            action = QAction(entry.text, window)
+            action.setShortcuts([QKeySequence(shortcut) for shortcut in entry.shortcuts])
+            action.setMenuRole(entry.role)
+            action.setCheckable(entry.checkable)
+            action.triggered.connect(getattr(window, entry.slot))
+            menu.addAction(action)
+            actions[entry.key] = action
+    return actions

@@ -1,0 +1,126 @@
+"""Loads models on the engine's thread and tells the window how it goes."""
+
+from __future__ import annotations
+
+import time
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from app.errorcard import as_dict
+from app.worker import EngineThread, Envelope, Ids, Loaded, LoadFailed
+from engine import EngineInfo, LoadOptions, LoadProgress
+
+SLOW_TICK_MS = 250
+
+
+class ModelLoader(QObject):
+    """State of the one loaded model. A load that fails leaves the former model in use.
+
+    changed: `info` is another one. progressed: a load goes on (`progress`, `seconds`). failed: an error as a dict.
+    """
+
+    changed = Signal()
+    progressed = Signal()
+    failed = Signal(dict)
+    bug = Signal(str)
+
+    def __init__(self, thread: EngineThread, numbers: Numbers, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._thread = thread
+        self._numbers = numbers
+        self._generation = 0
+        self._started = 0.0
+        self.info: EngineInfo | None = None
+        self.options: LoadOptions | None = None
+        """Of the model in use."""
+        self._wanted = LoadOptions()
+        self.progress: LoadProgress | None = None
+        self._tick = QTimer(self)
+        self._tick.setInterval(SLOW_TICK_MS)
+        self._tick.timeout.connect(self.progressed)
+
+    @property
+    def loading(self) -> bool:
+        return self._generation != 0
+
+    @property
+    def seconds(self) -> float:
+        """How long the present load has taken."""
+        return time.monotonic() - self._started if self.loading else 0.0
+
+    @property
+    def wanted_name(self) -> str:
+        """The model that is being loaded, as the user named it."""
+        target = self._wanted.target
+        return target.rstrip("/").rsplit("/", 1)[-1] if target else "the demo model"
+
+    def load(self, options: LoadOptions) -> None:
+        """Begin; one that is under way is cancelled first."""
+        self.cancel()
+        self._wanted = options
+        self._generation = self._numbers.next()
+        self._started = time.monotonic()
+        self.progress = None
+        self._tick.start()
+        self._thread.load(Ids(self._generation), options)
+        self.progressed.emit()
+
+    @Slot()
+    def cancel(self) -> None:
+        if self.loading:
+            self._thread.stop(self._generation)
+
+    @Slot(list)
+    def on_events(self, batch: list[Envelope]) -> None:
+        for envelope in batch:
+            if envelope.ids.generation != self._generation or not self.loading:
+                # A cancelled load may still have finished; then that is the model in use.
+                if isinstance(envelope.event, Loaded):
+                    self.info = envelope.event.info
+                    self.changed.emit()
+                continue
+            event = envelope.event
+            if isinstance(event, LoadProgress):
+                self.progress = event
+                self.progressed.emit()
+            elif isinstance(event, Loaded):
+                self._end()
+                self.info, self.options = event.info, self._wanted
+                self.changed.emit()
+            elif isinstance(event, LoadFailed):
+                self._end()
+                self._on_failed(event)
+
+    def _on_failed(self, event: LoadFailed) -> None:
+        self.info = event.current
+        if event.cancelled:
+            self.changed.emit()
+            return
+        if event.error is not None:
+            error = as_dict(event.error)
+        else:
+            error = {
+                "what": f"Pacenote made a mistake while loading {self.wanted_name}.",
+                "kept": "",
+                "todo": "Try another model. The details are in the crash log.",
+                "detail": event.trace,
+            }
+            self.bug.emit(event.trace)
+        if event.current is not None and not error["kept"]:
+            error["kept"] = f"{event.current.name} is still loaded."
+        self.failed.emit(error)
+
+    def _end(self) -> None:
+        self._generation = 0
+        self._tick.stop()
+
+
+class Numbers:
+    """Generation ids, never used twice in a run."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def next(self) -> int:
+        self._last += 1
+        return self._last

@@ -1,0 +1,1 @@
+"""The live panel: what speculation does right now, and why."""

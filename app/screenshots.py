@@ -1,0 +1,218 @@
+"""`python -m app.screenshots OUTDIR [--engine script|real]`: pictures of the real window in its states.
+
+Needs a display (Xvfb will do) or QT_QPA_PLATFORM=offscreen. Keeps its chats in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtWidgets import QApplication
+
+from app import paths
+from app.application import Application, make_qt
+from app.replay import ScriptedEngine, ScriptedLoader
+from app.samples import SAMPLES
+from app.worker import Loader
+from engine import CheckpointError, Request
+
+WAIT_MS = 60_000
+MODES = ("light", "dark")
+
+
+class Hold:
+    """Holds a scripted reply in the middle, so that a streaming window can be taken."""
+
+    def __init__(self) -> None:
+        self.at: int | None = None
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+
+    def __call__(self, index: int) -> None:
+        if self.at is not None and index == self.at:
+            self.reached.set()
+            self.go_on.wait(30)
+
+
+class Studio:
+    """Drives one window and takes its picture."""
+
+    def __init__(self, qt: QApplication, out: Path, load: Loader | None, hold: Hold | None) -> None:
+        self.qt = qt
+        self.out = out
+        self.hold = hold
+        self.application = Application(qt, paths.resolve(), load)
+        self.application.start()
+        self.window = self.application.window
+        self.services = self.application.services
+        self.until(self._loaded)
+
+    def take(
+        self, name: str, *, modes: tuple[str, ...] = ("light", "dark"), size: tuple[int, int] = (1180, 760)
+    ) -> None:
+        self.window.resize(*size)
+        for mode in modes:
+            self.application.theme.set_mode(mode)
+            self.settle(250)
+            path = self.out / f"{name}-{mode}.png"
+            self.window.grab().save(str(path))
+            print(path)  # noqa: T201
+
+    def ask(self, text: str, *, wait: bool = True) -> None:
+        self.services.chats.send(text)
+        if wait:
+            self.until(self._idle)
+
+    def until(self, done: Callable[[], bool]) -> None:
+        """Run the event loop until `done`, at most a minute."""
+        loop = QEventLoop()
+        poll, limit = QTimer(), QTimer()
+        limit.setSingleShot(True)
+        limit.timeout.connect(loop.quit)
+        limit.start(WAIT_MS)
+        # Held here: a connection to a bound method does not keep its object alive.
+        check = _Check(done, loop)
+        poll.timeout.connect(check.look)
+        poll.start(10)
+        if not done():
+            loop.exec()
+        poll.stop()
+
+    def settle(self, milliseconds: int) -> None:
+        loop = QEventLoop()
+        QTimer.singleShot(milliseconds, loop.quit)
+        loop.exec()
+
+    def _loaded(self) -> bool:
+        return not self.services.loader.loading
+
+    def _idle(self) -> bool:
+        return not self.services.generations.live_conversations()
+
+    def _held(self) -> bool:
+        return self.hold is not None and self.hold.reached.is_set()
+
+
+class _Check:
+    def __init__(self, done: Callable[[], bool], loop: QEventLoop) -> None:
+        self._done, self._loop = done, loop
+
+    def look(self) -> None:
+        if self._done():
+            self._loop.quit()
+
+
+def scripted(studio: Studio, loader: ScriptedLoader) -> None:
+    """All states, from a script."""
+    hold = studio.hold
+    assert hold is not None  # given by main
+    studio.take("empty")
+    for name in ("short", "code", "table", "rtl", "reasoning"):
+        studio.window.new_chat()
+        studio.ask(name)
+        if name == "reasoning":
+            for item in studio.window.transcript.items:
+                view = studio.window.transcript.view(item.id)
+                if item.role == "assistant" and view is not None and hasattr(view, "toggle_reasoning"):
+                    view.toggle_reasoning()
+        studio.take(name)
+    studio.services.chats.regenerate_last()
+    studio.until(studio._idle)
+    studio.take("branches", modes=("light",))
+    studio.window.new_chat()
+    hold.at = 40
+    studio.ask("streaming", wait=False)
+    studio.until(studio._held)
+    studio.take("streaming")
+    studio.take("narrow", size=(640, 560))
+    hold.at = None
+    hold.go_on.set()
+    studio.until(studio._idle)
+    studio.window.new_chat()
+    studio.ask("fails")
+    studio.take("error")
+    loader.fail = CheckpointError(
+        "The model in /models/Qwen3.5-27B cannot be used: model-00003-of-00006.safetensors is missing.",
+        todo="Download it again, or choose another folder.",
+        detail="/models/Qwen3.5-27B/model.safetensors.index.json names 6 shards, 5 were found.",
+    )
+    studio.window.new_chat()
+    studio.services.load()
+    studio.until(studio._loaded)
+    studio.take("load-error")
+    studio.window.open_settings()
+    studio.settle(300)
+    studio.window._settings_dialog.grab().save(str(studio.out / "settings-dark.png"))
+    studio.window._settings_dialog.close()
+    studio.window.panel.badge.open_popover()
+    studio.settle(200)
+    popover = studio.window.panel.badge.popover
+    if popover is not None:
+        popover.grab().save(str(studio.out / "badge-dark.png"))
+        popover.close()
+
+
+def real(studio: Studio) -> None:
+    """What the real engine says, on this machine."""
+    studio.take("real-empty")
+    for number, text in enumerate(("What is a lighthouse?", "How do I make a good cup of tea?")):
+        studio.window.new_chat()
+        studio.ask(text)
+        studio.take(f"real-{number + 1}")
+    studio.ask("Tell me more.")
+    studio.take("real-3")
+
+
+def reply(request: Request) -> tuple[str, str]:
+    asked = request.messages[-1].content
+    if asked == "fails":
+        raise CheckpointError(
+            "The device ran out of memory while reading the prompt.",
+            kept="Your message is saved.",
+            todo="Close other programs, or use a smaller model, then press Regenerate.",
+            detail="[metal] allocation of 2.1 GiB failed",
+        )
+    return SAMPLES.get(asked, ("", SAMPLES["short"][1]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m app.screenshots")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--engine", choices=("script", "real"), default="script")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["PACENOTE_HOME"] = home
+        qt = make_qt(["pacenote"])
+        if arguments.engine == "real":
+            studio = Studio(qt, arguments.out, None, None)
+            real(studio)
+        else:
+            hold = Hold()
+            loader = ScriptedLoader(_Maker(hold).make)
+            studio = Studio(qt, arguments.out, loader, hold)
+            settings = dataclasses.replace(studio.services.settings, block_size=4)
+            studio.services.change_settings(settings)
+            scripted(studio, loader)
+        studio.window.close()
+        studio.application.close()
+    return 0
+
+
+class _Maker:
+    def __init__(self, hold: Hold) -> None:
+        self._hold = hold
+
+    def make(self, options: object) -> ScriptedEngine:
+        return ScriptedEngine(reply, gate=self._hold)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

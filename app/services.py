@@ -1,0 +1,75 @@
+"""What stands behind the window: store, engine thread, loader, chats. Made once, closed once, in the right order."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.chats import Chats
+from app.chat.generations import Generations
+from app.errorcard import as_dict
+from app.models.loader import ModelLoader, Numbers
+from app.panel.meter import Meter
+from app.paths import Paths
+from app.pump import Pump
+from app.sessionlog import SessionLogs
+from app.settings import Settings, SettingsFile
+from app.store import Database, Repository
+from app.worker import EngineThread, Loader
+from engine import KnownError
+
+
+class Services(QObject):
+    """Raises StoreError when the conversations cannot be opened."""
+
+    settings_changed = Signal()
+    settings_failed = Signal(dict)
+
+    def __init__(self, paths: Paths, load: Loader | None = None, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.paths = paths
+        self.file = SettingsFile(paths.settings)
+        self.settings = self.file.load()
+        self.store = Repository(Database(paths.database))
+        self.meter = Meter()
+        self.engine = EngineThread(load, SessionLogs(paths.sessions), self)
+        self.pump = Pump(self.engine, self)
+        numbers = Numbers()
+        self.loader = ModelLoader(self.engine, numbers, self)
+        self.generations = Generations(self.engine, self.store, self.meter, numbers, self)
+        self.chats = Chats(self.store, self.generations, self.settings, self)
+        self.pump.arrived.connect(self.loader.on_events)
+        self.pump.arrived.connect(self.generations.on_events)
+        self._closed = False
+
+    def start(self) -> None:
+        """Start the engine's thread and load the model of the settings."""
+        self.engine.start()
+        self.load()
+
+    def load(self) -> None:
+        self.loader.load(self.settings.load_options())
+
+    def reload_pending(self) -> bool:
+        """Whether a setting waits for the model to be loaded again."""
+        return self.loader.options is not None and self.loader.options != self.settings.load_options()
+
+    def change_settings(self, settings: Settings) -> None:
+        """Use and keep them. When they cannot be written they are used all the same, and `settings_failed` tells."""
+        self.settings = settings
+        self.chats.settings = settings
+        self.settings_changed.emit()
+        try:
+            self.file.save(settings)
+        except KnownError as error:
+            self.settings_failed.emit(as_dict(error))
+
+    def close(self) -> None:
+        """Stop what runs, take the engine's last events, save, close. Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self.chats.save_draft()
+        self.engine.close()
+        self.pump.drain_all()
+        self.generations.close()
+        self.store.db.close()

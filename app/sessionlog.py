@@ -1,0 +1,78 @@
+"""The session log of every conversation: one JSON Lines file each, written on the engine's thread."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from app.worker import Ids
+from engine import EngineInfo, Event, Finished, KnownError, Notice, PrefillProgress, Request, Round
+from engine.telemetry.environment import conditions, environment
+from engine.telemetry.log import SessionLog, rotated
+
+FILES = 3
+
+
+class SessionLogs:
+    """A `SessionSink`. Text of the chat is not written (the engine's default)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log: SessionLog | None = None
+        self._prefill: PrefillProgress | None = None
+
+    def begin(self, ids: Ids, info: EngineInfo, request: Request) -> None:
+        self._log = SessionLog(log_path(self._folder, ids.conversation_uid), files=FILES)
+        self._prefill = None
+        self._log.begin(info, request, environment(), conditions(), timing="detailed")
+
+    def write(self, event: Event) -> None:
+        log = self._log
+        if log is None:
+            return
+        if isinstance(event, PrefillProgress):
+            self._prefill = event
+            return
+        if isinstance(event, Round | Finished) and self._prefill is not None:
+            # Its last progress only: one row says what the prompt cost.
+            log.prefill(self._prefill)
+            self._prefill = None
+        if isinstance(event, Round):
+            log.round(event)
+        elif isinstance(event, Notice):
+            log.notice(event)
+        elif isinstance(event, Finished):
+            log.end(event)
+
+    def end(self) -> Notice | None:
+        log, self._log = self._log, None
+        if log is None:
+            return None
+        log.flush()
+        return log.take_notice()
+
+
+def log_path(folder: Path, conversation_uid: str) -> Path:
+    return folder / f"{conversation_uid}.jsonl"
+
+
+def export(folder: Path, conversation_uid: str, target: Path) -> None:
+    """Write the whole log of a conversation to `target`, oldest first. Raises KnownError."""
+    current = log_path(folder, conversation_uid)
+    parts = [path for n in range(FILES - 1, 0, -1) if (path := rotated(current, n)).exists()]
+    if current.exists():
+        parts.append(current)
+    if not parts:
+        raise KnownError("This chat has no session log yet.", todo="Send a message first.")
+    try:
+        with target.open("wb") as out:
+            for part in parts:
+                with part.open("rb") as source:
+                    shutil.copyfileobj(source, out)
+    except OSError as error:
+        raise KnownError(
+            "The session log could not be exported.",
+            kept="The log itself is unchanged.",
+            todo="Choose another folder, or free some space.",
+            detail=f"{target}: {error}",
+        ) from error

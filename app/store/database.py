@@ -1,0 +1,136 @@
+"""One SQLite connection: pragmas, migrations with a backup, transactions, and errors in words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.store.schema import MIGRATIONS
+from engine import KnownError
+
+
+class StoreError(KnownError):
+    """The conversations file cannot be read or written."""
+
+
+class Database:
+    """The conversations file. Use from one thread only.
+
+    Raises StoreError when the file is newer than this program, damaged, or cannot be opened.
+    """
+
+    def __init__(self, path: Path, migrations: Sequence[str] = MIGRATIONS) -> None:
+        self.path = path
+        try:
+            # isolation_level None: transactions are exactly those opened by `write`.
+            self.connection = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+        except sqlite3.Error as error:
+            raise explain(error, path) from error
+        self.connection.row_factory = sqlite3.Row
+        try:
+            self._migrate(migrations)
+            # WAL with NORMAL: a killed program loses nothing that was committed; a power cut at most the last moments.
+            self.connection.execute("PRAGMA journal_mode = WAL")
+            self.connection.execute("PRAGMA synchronous = NORMAL")
+            self.connection.execute("PRAGMA foreign_keys = ON")
+        except sqlite3.Error as error:
+            self.connection.close()
+            raise explain(error, path) from error
+        except StoreError:
+            self.connection.close()
+            raise
+
+    def _migrate(self, migrations: Sequence[str]) -> None:
+        version = int(self.connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > len(migrations):
+            raise StoreError(
+                f"Your chats were written by a newer Pacenote (format {version}, this one reads {len(migrations)}).",
+                kept="Nothing was changed in the file.",
+                todo="Open them with the newer Pacenote, or move the file away to start an empty one.",
+                detail=str(self.path),
+            )
+        if version == len(migrations):
+            return
+        if version > 0:
+            self._backup(version)
+        for target in range(version + 1, len(migrations) + 1):
+            # executescript commits what is open, so the transaction is written into the script.
+            script = f"BEGIN IMMEDIATE;\n{migrations[target - 1]}\nPRAGMA user_version = {target};\nCOMMIT;"
+            try:
+                self.connection.executescript(script)
+            except sqlite3.Error:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    def _backup(self, version: int) -> None:
+        copy = sqlite3.connect(self.path.with_name(f"{self.path.name}.v{version}.backup"))
+        try:
+            self.connection.backup(copy)
+        finally:
+            copy.close()
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it or nothing. Nested use joins the outer one. Raises StoreError."""
+        if self.connection.in_transaction:
+            yield self.connection
+            return
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.connection
+            except BaseException:
+                self._rollback()
+                raise
+            try:
+                self.connection.execute("COMMIT")
+            except BaseException:
+                self._rollback()
+                raise
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def _rollback(self) -> None:
+        # SQLite has already rolled back by itself after some errors (a full disk among them).
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def rows(self, sql: str, *values: object) -> list[sqlite3.Row]:
+        """All rows of a query. Raises StoreError."""
+        try:
+            return list(self.connection.execute(sql, values))
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def row(self, sql: str, *values: object) -> sqlite3.Row | None:
+        """The first row of a query, None when there is none. Raises StoreError."""
+        found = self.rows(sql, *values)
+        return found[0] if found else None
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def explain(error: sqlite3.Error, path: Path) -> StoreError:
+    """What an SQLite error means for the user."""
+    text = str(error)
+    low = text.lower()
+    if "full" in low:
+        what, todo = "The disk is full, so the chat cannot be saved.", "Free some space, then press Save again."
+    elif "readonly" in low or "unable to open" in low:
+        what, todo = "The conversations file cannot be written.", "Check the permissions of its folder."
+    elif "locked" in low or "busy" in low:
+        what, todo = "Another program holds the conversations file.", "Close it, then try again."
+    elif "malformed" in low or "not a database" in low:
+        what, todo = (
+            "The conversations file is damaged.",
+            "Move it away to start an empty one, or restore a backup beside it.",
+        )
+    else:
+        what, todo = "The conversations file could not be used.", "Try again; if it stays, report the detail."
+    return StoreError(
+        what, kept="What was saved before is safe.", todo=todo, detail=f"{path}\n{type(error).__name__}: {text}"
+    )

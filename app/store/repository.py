@@ -1,0 +1,137 @@
+"""Conversations, drafts and search. The message tree is in `tree`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+import uuid
+from typing import Any
+
+from app.store.database import Database
+from app.store.tree import Tree
+from app.store.values import Conversation
+
+TITLE_LENGTH = 60
+KEEP_DELETED_SECONDS = 7 * 24 * 3600.0
+NEW_CHAT = 0
+"""Key of the draft of the chat that does not exist yet."""
+
+
+class Repository(Tree):
+    """Everything the window keeps about chats. Every method is one transaction; all raise StoreError."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.recover()
+
+    def recover(self) -> None:
+        """At start: a reply that was streaming when the program ended is interrupted; old deletions go for good."""
+        with self.db.write() as tx:
+            tx.execute("UPDATE message SET state = 'interrupted' WHERE state = 'streaming'")
+            limit = time.time() - KEEP_DELETED_SECONDS
+            tx.execute("DELETE FROM conversation WHERE deleted_at < ?", (limit,))
+            tx.execute("DELETE FROM message WHERE deleted_at < ?", (limit,))
+            tx.execute(
+                "DELETE FROM draft WHERE conversation_id != 0 AND conversation_id NOT IN (SELECT id FROM conversation)"
+            )
+
+    # conversations
+
+    def create_conversation(self, title: str = "") -> Conversation:
+        now = time.time()
+        with self.db.write() as tx:
+            cursor = tx.execute(
+                "INSERT INTO conversation(uid, title, created_at, updated_at) VALUES (?, ?, ?, ?)",
+                (uuid.uuid4().hex, title, now, now),
+            )
+            number = int(cursor.lastrowid or 0)
+        found = self.conversation(number)
+        assert found is not None  # written above
+        return found
+
+    def conversation(self, number: int) -> Conversation | None:
+        """None when there is none or it was deleted."""
+        row = self.db.row("SELECT * FROM conversation WHERE id = ? AND deleted_at IS NULL", number)
+        return _conversation(row) if row else None
+
+    def conversations(self, search: str = "") -> list[Conversation]:
+        """The newest first. `search` looks into titles and every branch's text; empty means all."""
+        if not search.strip():
+            rows = self.db.rows("SELECT * FROM conversation WHERE deleted_at IS NULL ORDER BY updated_at DESC, id DESC")
+            return [_conversation(row) for row in rows]
+        escaped = search.strip().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        pattern = f"%{escaped}%"
+        rows = self.db.rows(
+            """SELECT * FROM conversation c WHERE deleted_at IS NULL AND (
+                   title LIKE ?1 ESCAPE '\\' OR EXISTS (
+                       SELECT 1 FROM message m WHERE m.conversation_id = c.id AND m.deleted_at IS NULL
+                       AND m.content LIKE ?1 ESCAPE '\\'))
+               ORDER BY updated_at DESC, id DESC""",
+            pattern,
+        )
+        return [_conversation(row) for row in rows]
+
+    def rename(self, number: int, title: str) -> None:
+        with self.db.write() as tx:
+            tx.execute("UPDATE conversation SET title = ?, title_is_users = 1 WHERE id = ?", (title.strip(), number))
+
+    def set_system_prompt(self, number: int, text: str) -> None:
+        with self.db.write() as tx:
+            tx.execute("UPDATE conversation SET system_prompt = ? WHERE id = ?", (text, number))
+
+    def set_sampler(self, number: int, sampler: dict[str, Any] | None) -> None:
+        """Sampling of this chat only; None follows the settings again."""
+        with self.db.write() as tx:
+            tx.execute(
+                "UPDATE conversation SET sampler = ? WHERE id = ?",
+                (None if sampler is None else json.dumps(sampler), number),
+            )
+
+    def delete_conversation(self, number: int) -> None:
+        """Out of sight; `restore_conversation` brings it back until the next start after a week."""
+        with self.db.write() as tx:
+            tx.execute("UPDATE conversation SET deleted_at = ? WHERE id = ?", (time.time(), number))
+
+    def restore_conversation(self, number: int) -> None:
+        with self.db.write() as tx:
+            tx.execute("UPDATE conversation SET deleted_at = NULL WHERE id = ?", (number,))
+
+    # drafts
+
+    def draft(self, number: int) -> str:
+        row = self.db.row("SELECT text FROM draft WHERE conversation_id = ?", number)
+        return str(row["text"]) if row else ""
+
+    def save_draft(self, number: int, text: str) -> None:
+        with self.db.write() as tx:
+            if text:
+                tx.execute(
+                    """INSERT INTO draft(conversation_id, text, updated_at) VALUES (?, ?, ?)
+                       ON CONFLICT(conversation_id)
+                       DO UPDATE SET text = excluded.text, updated_at = excluded.updated_at""",
+                    (number, text, time.time()),
+                )
+            else:
+                tx.execute("DELETE FROM draft WHERE conversation_id = ?", (number,))
+
+
+def title_from(text: str) -> str:
+    """A chat's title: the first line with words in it. Never asks the model, so it costs nothing."""
+    for line in text.splitlines():
+        words = " ".join(line.split())
+        if words:
+            return words if len(words) <= TITLE_LENGTH else words[: TITLE_LENGTH - 1].rstrip() + "…"
+    return "New chat"
+
+
+def _conversation(row: sqlite3.Row) -> Conversation:
+    return Conversation(
+        id=row["id"],
+        uid=row["uid"],
+        title=row["title"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        system_prompt=row["system_prompt"],
+        sampler=json.loads(row["sampler"]) if row["sampler"] else None,
+    )

@@ -1,0 +1,72 @@
+"""The schema, as a list of migrations. Entry n brings a file from version n to n + 1; entries are never edited."""
+
+from __future__ import annotations
+
+V1 = """
+CREATE TABLE conversation (
+    id             INTEGER PRIMARY KEY,
+    uid            TEXT NOT NULL UNIQUE,
+    title          TEXT NOT NULL DEFAULT '',
+    title_is_users INTEGER NOT NULL DEFAULT 0,
+    created_at     REAL NOT NULL,
+    updated_at     REAL NOT NULL,
+    deleted_at     REAL,
+    active_root_id INTEGER REFERENCES message(id) ON DELETE SET NULL,
+    system_prompt  TEXT NOT NULL DEFAULT '',
+    sampler        TEXT
+) STRICT;
+
+CREATE INDEX conversation_recent ON conversation(updated_at) WHERE deleted_at IS NULL;
+
+CREATE TABLE message (
+    id              INTEGER PRIMARY KEY,
+    uid             TEXT NOT NULL UNIQUE,
+    conversation_id INTEGER NOT NULL REFERENCES conversation(id) ON DELETE CASCADE,
+    parent_id       INTEGER REFERENCES message(id) ON DELETE CASCADE,
+    active_child_id INTEGER REFERENCES message(id) ON DELETE SET NULL,
+    role            TEXT NOT NULL CHECK (role IN ('user', 'assistant')),
+    content         TEXT NOT NULL DEFAULT '',
+    reasoning       TEXT NOT NULL DEFAULT '',
+    state           TEXT NOT NULL CHECK (state IN ('complete', 'streaming', 'stopped', 'interrupted', 'failed')),
+    created_at      REAL NOT NULL,
+    deleted_at      REAL
+) STRICT;
+
+CREATE INDEX message_children ON message(conversation_id, parent_id);
+CREATE INDEX message_streaming ON message(state) WHERE state = 'streaming';
+
+-- How an assistant message came to be: one row per attempt. Enough to write it again byte for byte.
+CREATE TABLE reply (
+    message_id INTEGER PRIMARY KEY REFERENCES message(id) ON DELETE CASCADE,
+    seed       INTEGER NOT NULL,
+    request    TEXT NOT NULL,            -- JSON: sampler, speculation, block size, budget, stop strings
+    model      TEXT NOT NULL,            -- JSON: name, revision, weights hash, drafter, verdict
+    segments   BLOB,                     -- app/store/segments.py; NULL until the reply is finished
+    end_reason TEXT,
+    figures    TEXT,                     -- JSON of engine.ReplyStats
+    notices    TEXT NOT NULL DEFAULT '[]',
+    error      TEXT,                     -- JSON: what, kept, todo, detail
+    finished_at REAL
+) STRICT;
+
+-- Proof that a reply was checked later: an exactness receipt of `Verify` or of a replay.
+CREATE TABLE receipt (
+    id         INTEGER PRIMARY KEY,
+    message_id INTEGER NOT NULL REFERENCES message(id) ON DELETE CASCADE,
+    created_at REAL NOT NULL,
+    kind       TEXT NOT NULL,
+    body       TEXT NOT NULL             -- JSON
+) STRICT;
+
+CREATE INDEX receipt_message ON receipt(message_id);
+
+-- Unsent text. conversation_id 0 is the chat that does not exist yet.
+CREATE TABLE draft (
+    conversation_id INTEGER PRIMARY KEY,
+    text            TEXT NOT NULL,
+    attachments     TEXT NOT NULL DEFAULT '[]',
+    updated_at      REAL NOT NULL
+) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (V1,)

@@ -1,0 +1,383 @@
+"""The main window: the parts connected, and what the menu can do."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import Slot
+from PySide6.QtGui import QCloseEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QInputDialog
+
+from app import dialogs, menus
+from app.chat.empty import loading_text
+from app.chat.item import Item
+from app.errorcard import as_dict
+from app.frame import Frame
+from app.models.dialog import OpenModelDialog
+from app.services import Services
+from app.settings import Settings
+from app.settings.dialog import SettingsDialog
+from app.theme import Theme
+from engine import KnownError
+
+
+class MainWindow(Frame):
+    """Connects the parts. All decisions are in `Chats`, `Generations` and `ModelLoader`."""
+
+    def __init__(self, services: Services, theme: Theme, *, crash_log: Path | None = None) -> None:
+        super().__init__(services, theme)
+        self._crash_log = crash_log
+        self._load_error: dict[str, str] | None = None
+        self.actions_by_key = menus.build(self)
+        self.header.more_menu.addActions([self.actions_by_key[key] for key in ("rename", "export_log", "delete")])
+        self.header.model_menu.addActions([self.actions_by_key[key] for key in ("open", "reload")])
+        self._connect()
+        self.restore_geometry()
+        self.fold()
+        self._on_model()
+        services.chats.open_latest()
+        self._on_list()
+        self.composer.setFocus()
+
+    def _connect(self) -> None:
+        chats, generations, loader = self.services.chats, self.services.generations, self.services.loader
+        self.sidebar.chosen.connect(chats.open)
+        self.sidebar.new_chat.connect(self.new_chat)
+        self.sidebar.searched.connect(self._on_search)
+        self.sidebar.rename.connect(self._rename)
+        self.sidebar.delete.connect(chats.delete_conversation)
+        self.sidebar.settings.connect(self.open_settings)
+        self.header.sidebar.connect(self.toggle_sidebar)
+        self.header.panel.connect(self.toggle_panel)
+        self.find_bar.found.connect(self.transcript.scroll_to)
+        self.find_bar.closed.connect(self.composer.setFocus)
+        self.transcript.copy.connect(self._copy)
+        self.transcript.again.connect(chats.regenerate)
+        self.transcript.edit.connect(chats.edit)
+        self.transcript.delete.connect(chats.delete_message)
+        self.transcript.branch.connect(chats.switch_branch)
+        self.transcript.act.connect(self._on_message_action)
+        self.empty.example.connect(chats.send)
+        self.empty.cancel_load.connect(loader.cancel)
+        self.empty.act.connect(self._on_load_action)
+        self.composer.send.connect(chats.send)
+        self.composer.stop.connect(chats.stop)
+        self.composer.edited.connect(self._on_typed)
+        self.composer.edit_last.connect(chats.edit_last)
+        self.composer.cancel_edit.connect(chats.cancel_edit)
+        self.banner.acted.connect(self._on_banner)
+        self.toast.acted.connect(chats.undo)
+        chats.list_changed.connect(self._on_list)
+        chats.opened.connect(self._on_opened)
+        chats.appended.connect(self._on_appended)
+        chats.draft_changed.connect(self._on_draft)
+        chats.sent.connect(self.composer.clear)
+        chats.editing_changed.connect(self.composer.set_editing)
+        chats.deleted.connect(self.toast.show_text)
+        chats.failed.connect(self._on_error)
+        generations.item_changed.connect(self.transcript.refresh)
+        generations.live_changed.connect(self._on_live)
+        generations.finished.connect(self._on_finished)
+        generations.store_failed.connect(self._on_store_failed)
+        generations.store_recovered.connect(self._on_store_recovered)
+        loader.changed.connect(self._on_model)
+        loader.progressed.connect(self._on_load_progress)
+        loader.failed.connect(self._on_load_failed)
+        self.services.settings_changed.connect(self._on_settings)
+        self.services.settings_failed.connect(self._on_error)
+
+    # chats
+
+    @Slot()
+    def new_chat(self) -> None:
+        self.services.chats.new_chat()
+        self._on_list()
+        self.composer.setFocus()
+
+    @Slot()
+    def _on_list(self) -> None:
+        chats = self.services.chats
+        self.sidebar.show_conversations(
+            chats.conversations(), chats.current, self.services.generations.live_conversations()
+        )
+        self._show_title()
+
+    def _show_title(self) -> None:
+        conversation = self.services.chats.conversation()
+        title = conversation.title if conversation is not None and conversation.title else "New chat"
+        self.header.show_title(title)
+        self.setWindowTitle("Pacenote" if conversation is None else f"{title} – Pacenote")
+
+    @Slot(bool)
+    def _on_opened(self, to_end: bool) -> None:
+        items = self.services.chats.items()
+        self.transcript.set_items(items, to_end=to_end)
+        self.stack.setCurrentWidget(self.transcript if items else self.empty)
+        self.find_bar.hide()
+        self._show_title()
+        self._on_live()
+
+    @Slot(object)
+    def _on_appended(self, item: Item) -> None:
+        self.transcript.append(item)
+        self.stack.setCurrentWidget(self.transcript)
+
+    @Slot()
+    def _on_live(self) -> None:
+        chats, generations = self.services.chats, self.services.generations
+        self.composer.set_busy(chats.busy)
+        live = bool(generations.live_conversations())
+        for view in (self.panel, self.strip):
+            view.set_live(live)
+        self.sidebar.model.live = generations.live_conversations()
+        self.sidebar.list.viewport().update()
+        self.actions_by_key["stop"].setEnabled(chats.busy or self.services.loader.loading)
+        for key in ("again", "edit_last"):
+            self.actions_by_key[key].setEnabled(bool(chats.current) and not chats.busy)
+        for key in ("rename", "delete", "export_log"):
+            self.actions_by_key[key].setEnabled(bool(chats.current))
+
+    @Slot(int, int)
+    def _on_finished(self, conversation: int, message: int) -> None:
+        self._on_list()
+        if conversation == self.services.chats.current:
+            dialogs.announce(self.transcript, "The reply is complete")
+
+    @Slot(str)
+    def _on_draft(self, text: str) -> None:
+        self.composer.set_text(text)
+
+    @Slot()
+    def _on_typed(self) -> None:
+        self.services.chats.note_draft(self.composer.text())
+
+    @Slot(str)
+    def _on_search(self, text: str) -> None:
+        self.services.chats.search = text
+        self._on_list()
+
+    @Slot(int)
+    def _copy(self, message: int) -> None:
+        """The stored source, byte for byte; without the reasoning."""
+        for item in self.transcript.items:
+            if item.id == message:
+                QGuiApplication.clipboard().setText(item.content)
+                self.toast.show_text("Copied", "")
+
+    @Slot(int, str)
+    def _on_message_action(self, message: int, key: str) -> None:
+        if key == "regenerate":
+            self.services.chats.regenerate(message)
+
+    # menu
+
+    @Slot()
+    def stop(self) -> None:
+        if self.services.chats.busy:
+            self.services.chats.stop()
+        elif self.services.loader.loading:
+            self.services.loader.cancel()
+
+    @Slot()
+    def regenerate(self) -> None:
+        self.services.chats.regenerate_last()
+
+    @Slot()
+    def edit_last(self) -> None:
+        self.services.chats.edit_last()
+
+    @Slot()
+    def undo_delete(self) -> None:
+        self.toast.hide()
+        self.services.chats.undo()
+
+    @Slot()
+    def copy_last(self) -> None:
+        replies = [item for item in self.transcript.items if item.role == "assistant"]
+        if replies:
+            self._copy(replies[-1].id)
+
+    @Slot()
+    def find_in_chat(self) -> None:
+        if self.stack.currentWidget() is self.transcript:
+            self.find_bar.open_for(self.transcript.items)
+
+    @Slot()
+    def search_chats(self) -> None:
+        self.want_sidebar = True
+        self.fold()
+        self.sidebar.search.setFocus()
+        self.sidebar.search.selectAll()
+
+    @Slot()
+    def rename_chat(self) -> None:
+        self._rename(self.services.chats.current)
+
+    @Slot(int)
+    def _rename(self, number: int) -> None:
+        conversation = self.services.store.conversation(number)
+        if conversation is not None:
+            title, ok = QInputDialog.getText(self, "Rename chat", "Title", text=conversation.title)
+            if ok:
+                self.services.chats.rename(number, title)
+
+    @Slot()
+    def delete_chat(self) -> None:
+        self.services.chats.delete_conversation(self.services.chats.current)
+
+    @Slot()
+    def jump_to_latest(self) -> None:
+        self.transcript.jump_to_end()
+
+    @Slot()
+    def zoom(self) -> None:
+        if self.isMaximized():
+            self.showNormal()
+        else:
+            self.showMaximized()
+
+    @Slot()
+    def quit(self) -> None:
+        self.close()
+        QApplication.quit()
+
+    @Slot()
+    def export_log(self) -> None:
+        conversation = self.services.chats.conversation()
+        if conversation is None:
+            return
+        try:
+            name = dialogs.export_log(self, self.services.paths.sessions, conversation.uid)
+            if name:
+                self.toast.show_text(f"Exported to {name}", "")
+        except KnownError as error:
+            self._on_error(as_dict(error))
+
+    @Slot()
+    def about(self) -> None:
+        dialogs.about(self)
+
+    @Slot()
+    def show_crash_log(self) -> None:
+        dialogs.show_crash_log(self, self._crash_log)
+
+    # model and settings
+
+    @Slot()
+    def open_model(self) -> None:
+        settings = self.services.settings
+        dialog = OpenModelDialog(settings.target, settings.head, self)
+        if dialog.exec():
+            self.services.change_settings(dataclasses.replace(settings, target=dialog.target, head=dialog.head))
+            self.reload_model()
+
+    @Slot()
+    def reload_model(self) -> None:
+        self._load_error = None
+        self.banner.hide()
+        self.services.load()
+
+    @Slot()
+    def open_settings(self) -> None:
+        dialog = SettingsDialog(self.services.settings, self.services.reload_pending(), self)
+        dialog.changed.connect(self._on_dialog_changed)
+        dialog.reload.connect(self.reload_model)
+        self._settings_dialog = dialog
+        dialog.open()
+
+    @Slot(object)
+    def _on_dialog_changed(self, settings: Settings) -> None:
+        self.services.change_settings(settings)
+        self._settings_dialog.show_pending(self.services.reload_pending())
+
+    @Slot()
+    def _on_settings(self) -> None:
+        settings = self.services.settings
+        self.composer.set_send_with(settings.send_with)
+        if settings.theme != self.theme.mode:
+            self.theme.set_mode(settings.theme)
+
+    @Slot()
+    def _on_model(self) -> None:
+        info = self.services.loader.info
+        self.header.show_model(info.name if info is not None else "No model")
+        self.services.meter.new_model()
+        for view in (self.panel, self.strip):
+            view.set_info(info)
+        if self._load_error is None:
+            if info is not None:
+                self.empty.show_model(info)
+            elif not self.services.loader.loading:
+                self.empty.show_nothing()
+        self._on_live()
+
+    @Slot()
+    def _on_load_progress(self) -> None:
+        loader = self.services.loader
+        if not loader.loading:
+            return
+        self._load_error = None
+        text = loading_text(loader.progress, loader.seconds)
+        self.header.show_model(text)
+        self.empty.show_loading(loader.wanted_name, loader.progress, loader.seconds)
+        self.actions_by_key["stop"].setEnabled(True)
+
+    @Slot(dict)
+    def _on_load_failed(self, error: dict[str, str]) -> None:
+        self._load_error = error
+        info = self.services.loader.info
+        self.header.show_model(info.name if info is not None else "No model")
+        self.empty.show_error(error, info)
+        if self.stack.currentWidget() is self.transcript:
+            self._show_banner(error, ("open", "Open model…"))
+        self._on_live()
+
+    @Slot(str)
+    def _on_load_action(self, key: str) -> None:
+        if key == "open":
+            self.open_model()
+
+    # errors
+
+    @Slot(dict)
+    def _on_error(self, error: dict[str, str]) -> None:
+        self._show_banner(error, ("dismiss", "OK"))
+
+    @Slot(dict)
+    def _on_store_failed(self, error: dict[str, str]) -> None:
+        self._show_banner(error, ("save", "Save again"))
+
+    @Slot()
+    def _on_store_recovered(self) -> None:
+        self.banner.hide()
+
+    def _show_banner(self, error: dict[str, str], action: tuple[str, str]) -> None:
+        self.banner.show_error(error, action)
+        self.banner.show()
+
+    @Slot(str)
+    def _on_banner(self, key: str) -> None:
+        self.banner.hide()
+        if key == "save":
+            self.services.generations.save_again()
+        elif key == "open":
+            self.open_model()
+
+    @Slot()
+    def show_and_raise(self) -> None:
+        """A second start knocked."""
+        if self.isMinimized():
+            self.showNormal()
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.services.chats.save_draft()
+        self.save_geometry()
+        super().closeEvent(event)
+        # On a Mac an application outlives its window; elsewhere the last window ends it.
+        if sys.platform == "darwin":
+            QApplication.quit()

@@ -1,0 +1,319 @@
+"""The one thread that owns the engine: commands in by a queue, events out by a deque.
+
+Rules that keep it sound: the engine is loaded, used and closed here and nowhere else (MLX streams are bound to their
+thread); only bound methods of QObjects of the GUI thread are connected to `woke`; the thread is never terminated.
+"""
+
+from __future__ import annotations
+
+import importlib
+import queue
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtCore import QObject, QThread, Signal
+
+from engine import (
+    EngineInfo,
+    Event,
+    Finished,
+    KnownError,
+    LoadCancelled,
+    LoadOptions,
+    LoadProgress,
+    Notice,
+    PrefillProgress,
+    Request,
+    Text,
+)
+
+
+class EngineLike(Protocol):
+    """What the window needs of a loaded engine."""
+
+    @property
+    def info(self) -> EngineInfo: ...
+    def generate(self, request: Request, stop: threading.Event) -> Iterator[Event]: ...
+    def close(self) -> None: ...
+
+
+Progress = Callable[[LoadProgress], None]
+Loader = Callable[[LoadOptions, Progress, threading.Event], EngineLike]
+
+
+class SessionSink(Protocol):
+    """Takes every event of a generation, on the engine's thread. Does not raise for what a disk does."""
+
+    def begin(self, ids: Ids, info: EngineInfo, request: Request) -> None: ...
+    def write(self, event: Event) -> None: ...
+    def end(self) -> Notice | None:
+        """The generation is over, however it ended. Returns what the user should know, once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Which generation something belongs to. conversation and message are 0 for loading."""
+
+    generation: int
+    conversation: int = 0
+    message: int = 0
+    conversation_uid: str = ""
+    message_uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model is ready. The former one was closed."""
+
+    info: EngineInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFailed:
+    """Loading failed. `current` is the model that is still usable, None when there is none."""
+
+    error: KnownError | None
+    trace: str
+    current: EngineInfo | None
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The engine took up this generation."""
+
+    info: EngineInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A generation ended without `Finished`. error: for the user; trace: of a bug, "" for a KnownError.
+
+    Both empty: it was stopped while it waited its turn.
+    """
+
+    error: KnownError | None
+    trace: str
+
+
+Happening = Event | LoadProgress | Loaded | LoadFailed | Started | Failed
+TERMINAL = (Finished, Failed, Loaded, LoadFailed)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """An event and whose it is."""
+
+    ids: Ids
+    event: Happening
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    ids: Ids
+    options: LoadOptions
+    cancel: threading.Event
+
+
+@dataclass(frozen=True, slots=True)
+class _Generate:
+    ids: Ids
+    request: Request
+    stop: threading.Event
+
+
+class EngineThread(QThread):
+    """Start it once; give it commands; drain `take`. `close` ends it."""
+
+    woke = Signal()
+    """The deque went from empty to not empty. Connect only a bound method of a QObject of the GUI thread."""
+
+    def __init__(
+        self, load: Loader | None = None, sink: SessionSink | None = None, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("engine")
+        # macOS gives a secondary thread 512 KiB, too little for evaluating a deep graph.
+        self.setStackSize(16 << 20)
+        self._load = load or load_engine
+        self._sink = sink
+        self._commands: queue.SimpleQueue[_Load | _Generate | None] = queue.SimpleQueue()
+        self._events: deque[Envelope] = deque()
+        self._announced = threading.Event()
+        self._stops: dict[int, threading.Event] = {}
+        self._engine: EngineLike | None = None
+
+    # called from the GUI thread
+
+    def load(self, ids: Ids, options: LoadOptions) -> None:
+        self._commands.put(_Load(ids, options, self._new_stop(ids)))
+
+    def generate(self, ids: Ids, request: Request) -> None:
+        self._commands.put(_Generate(ids, request, self._new_stop(ids)))
+
+    def stop(self, generation: int) -> None:
+        """Ask a load or a generation to end. Its terminal event still comes. Unknown ids are ignored."""
+        event = self._stops.get(generation)
+        if event is not None:
+            event.set()
+
+    def take(self, limit: int = 10_000) -> list[Envelope]:
+        """The next events, oldest first, neighbours joined where that loses nothing."""
+        # Cleared before reading: an event that arrives meanwhile announces itself again.
+        self._announced.clear()
+        taken: list[Envelope] = []
+        while len(taken) < limit:
+            try:
+                taken.append(self._events.popleft())
+            except IndexError:
+                break
+        for envelope in taken:
+            if isinstance(envelope.event, TERMINAL):
+                self._stops.pop(envelope.ids.generation, None)
+        return coalesce(taken)
+
+    def has_events(self) -> bool:
+        return bool(self._events)
+
+    def close(self) -> None:
+        """Stop what runs, end the thread and wait for it. The engine closes on its own thread."""
+        for event in list(self._stops.values()):
+            event.set()
+        self._commands.put(None)
+        self.wait()
+
+    def _new_stop(self, ids: Ids) -> threading.Event:
+        event = threading.Event()
+        self._stops[ids.generation] = event
+        return event
+
+    # on the engine's thread
+
+    def run(self) -> None:
+        try:
+            while (command := self._commands.get()) is not None:
+                if isinstance(command, _Load):
+                    self._do_load(command)
+                else:
+                    self._do_generate(command)
+        finally:
+            self._close_engine()
+
+    def _post(self, ids: Ids, event: Happening) -> None:
+        self._events.append(Envelope(ids, event))
+        if not self._announced.is_set():
+            self._announced.set()
+            self.woke.emit()
+
+    def _do_load(self, command: _Load) -> None:
+        ids = command.ids
+
+        def progress(step: LoadProgress) -> None:
+            self._post(ids, step)
+
+        try:
+            engine = self._load(command.options, progress, command.cancel)
+        except KnownError as error:
+            self._post(ids, LoadFailed(error, "", self._info()))
+        except LoadCancelled:
+            self._post(ids, LoadFailed(None, "", self._info(), cancelled=True))
+        except Exception as error:  # noqa: BLE001  a bug must reach the screen and the crash log, not end the thread
+            self._post(ids, LoadFailed(None, _trace(error), self._info()))
+        else:
+            # Only now: a load that fails must leave the model that was there.
+            self._close_engine()
+            self._engine = engine
+            self._post(ids, Loaded(engine.info))
+
+    def _do_generate(self, command: _Generate) -> None:
+        ids = command.ids
+        if command.stop.is_set():
+            self._post(ids, Failed(None, ""))
+            return
+        if self._engine is None:
+            self._post(ids, Failed(no_model(), ""))
+            return
+        info = self._engine.info
+        self._post(ids, Started(info))
+        if self._sink is not None:
+            self._sink.begin(ids, info, command.request)
+        last: Failed | Finished | None = None
+        try:
+            for event in self._engine.generate(command.request, command.stop):
+                if self._sink is not None:
+                    self._sink.write(event)
+                if isinstance(event, Finished):
+                    last = event
+                else:
+                    self._post(ids, event)
+            if last is None:
+                raise RuntimeError("the engine's events ended without Finished")
+        except KnownError as error:
+            last = Failed(error, "")
+        except Exception as error:  # noqa: BLE001  as above
+            last = Failed(None, _trace(error))
+        problem = self._sink.end() if self._sink is not None else None
+        if problem is not None:
+            self._post(ids, problem)
+        # The terminal event is the very last one of its generation.
+        self._post(ids, last)
+
+    def _info(self) -> EngineInfo | None:
+        return None if self._engine is None else self._engine.info
+
+    def _close_engine(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+
+
+def coalesce(envelopes: list[Envelope]) -> list[Envelope]:
+    """Join neighbouring texts of one generation and channel; of neighbouring progress keep the last. Order is kept."""
+    result: list[Envelope] = []
+    parts: list[str] = []
+
+    def flush() -> None:
+        if len(parts) > 1:
+            last = result[-1]
+            assert isinstance(last.event, Text)  # only texts are collected
+            result[-1] = Envelope(last.ids, Text("".join(parts), last.event.channel))
+        parts.clear()
+
+    for envelope in envelopes:
+        event, last = envelope.event, result[-1] if result else None
+        before = last.event if last is not None and last.ids.generation == envelope.ids.generation else None
+        if isinstance(event, Text) and isinstance(before, Text) and event.channel == before.channel:
+            parts.append(event.text)
+            continue
+        flush()
+        if isinstance(event, PrefillProgress | LoadProgress) and type(before) is type(event):
+            result[-1] = envelope
+            continue
+        result.append(envelope)
+        if isinstance(event, Text):
+            parts.append(event.text)
+    flush()
+    return result
+
+
+def load_engine(options: LoadOptions, progress: Progress, cancel: threading.Event) -> EngineLike:
+    """The real engine. Imported here, on the engine's thread: MLX takes a second that the window must not wait for."""
+    loaded: EngineLike = importlib.import_module("engine").load(options, progress, cancel)
+    return loaded
+
+
+def no_model() -> KnownError:
+    return KnownError(
+        "No model is loaded.",
+        kept="Your message is saved.",
+        todo="Open a model, then press Regenerate.",
+    )
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
