@@ -106,8 +106,9 @@ def as_written(tokenizer: Tokenizer, message: Message) -> Message:
     shown = read_reply(tokenizer, tokens, inside, special=False)
     if not (shown[0].startswith(message.content) and shown[1].startswith(message.reasoning)):
         return message  # not these tokens' text: the boundary before the reply will be used
-    answer, reasoning = read_reply(tokenizer, tokens, inside, special=True)
-    return replace(message, content=answer, reasoning=reasoning)
+    if not tokenizer.hidden_ids.isdisjoint(tokens):
+        shown = read_reply(tokenizer, tokens, inside, special=True)
+    return replace(message, content=shown[0], reasoning=shown[1])
 
 
 class _Point(NamedTuple):

@@ -96,8 +96,9 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], skip_special: bool = False) -> str:
         """Text of ids. Bytes that form no character become U+FFFD; ids outside the vocabulary are empty."""
-        hidden = self.hidden_ids if skip_special else frozenset()
-        return b"".join(self.token_bytes(i) for i in ids if i not in hidden).decode("utf-8", errors="replace")
+        if skip_special:
+            ids = [i for i in ids if i not in self.hidden_ids]
+        return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
 
     def _token_bytes(self, token: int) -> bytes:
         """The bytes a token stands for; b"" for the padding rows above the vocabulary."""
