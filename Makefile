@@ -20,12 +20,12 @@ test: ## run all tests (PYTEST_ARGS="..." are handed to pytest)
 	@packaging/setup/system_libraries.sh
 	@QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-lint: ## ruff, shellcheck, and mypy on engine/ and app/
+lint: ## ruff, shellcheck, and mypy on engine/ and app/; all of them, whatever the first finds
 	@packaging/setup/venv.sh dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	PATH="$(BIN):$$PATH" shellcheck -x .ci/run packaging/setup/*.sh
-	$(BIN)/mypy
+	@failed=0; export PATH="$$PWD/$(BIN):$$PATH"; \
+	for tool in "ruff check ." "ruff format --check ." "shellcheck -x .ci/run packaging/setup/*.sh" mypy; do \
+	    echo "$$tool"; $$tool || failed=1; \
+	done; exit $$failed
 
 format: ## let ruff mend what it can
 	@packaging/setup/venv.sh dev
