@@ -123,26 +123,6 @@ def source_names(markdown: str) -> set[str]:
     }
 
 
-def test_documents_name_things_that_exist() -> None:
-    """Every relative link in the documents leads to a file, and every `make` target they name is in the Makefile."""
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    for path in tracked():
-        if path.suffix != ".md":
-            continue
-        text = (ROOT / path).read_text(encoding="utf-8")
-        for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text):
-            assert (ROOT / path.parent / link).exists(), f"{path}: {link}"
-        for target in re.findall(r"(?:`|^)make ([a-z]+)", text, re.M):
-            assert target in targets, f"{path}: make {target}"
-
-
-def test_readme_commands_are_the_ones_that_work() -> None:
-    """A newcomer types what README says: `make run` and `make test`, each alone in its block."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
-    assert "make run\n" in blocks
-    assert "make test\n" in blocks
-
-
 def test_every_decision_is_in_the_index() -> None:
     """docs/adr/0000-index.md links each page beside it."""
     pages = [path for path in tracked("docs/adr") if path.name != "0000-index.md"]
