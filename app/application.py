@@ -14,6 +14,7 @@ from app.services import Services
 from app.single import SingleInstance
 from app.store import StoreError
 from app.theme import Theme
+from app.theme.tokens import BODY
 from app.window import MainWindow
 from app.worker import Loader
 
@@ -59,6 +60,9 @@ def make_qt(argv: list[str]) -> QApplication:
     if sys.platform != "darwin":
         # The same look on every Linux; on a Mac the native style stays.
         qt.setStyle("Fusion")
+        font = qt.font()
+        font.setPixelSize(BODY[0] - 1)
+        qt.setFont(font)
     return qt
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from app import figures
 from app.errorcard import ErrorCard
@@ -65,7 +65,12 @@ class EmptyChat(QWidget):
         column.addWidget(self._examples)
         layout = QVBoxLayout(self)
         layout.addStretch(2)
-        layout.addWidget(inner, 0, Qt.AlignmentFlag.AlignHCenter)
+        # Stretches, not an alignment: only so does a wrapped line get the height it needs.
+        row = QHBoxLayout()
+        row.addStretch()
+        row.addWidget(inner)
+        row.addStretch()
+        layout.addLayout(row)
         layout.addStretch(3)
         self.show_nothing()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtGui import QTextCursor
+from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
+from PySide6.QtGui import QEnterEvent, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
 
 from app.chat.item import Item
@@ -13,9 +13,9 @@ from app.errorcard import ErrorCard
 from app.store.values import State
 from app.theme.icons import icon
 from app.theme.manager import current, use_class
-from app.theme.tokens import GAP_4, GAP_8, GAP_12, GAP_16, GAP_24
+from app.theme.tokens import GAP_4, GAP_8, GAP_12, GAP_16
 
-ACTIONS_HEIGHT = 30
+ACTIONS_HEIGHT = 28
 _STATES = {
     State.STOPPED: "Stopped.",
     State.INTERRUPTED: "Interrupted: Pacenote ended while this was being written.",
@@ -84,8 +84,18 @@ class MessageView(QWidget):
             y += height
         y += GAP_4
         wanted = min(width, self._actions.sizeHint().width()) if right else width
-        self._actions.setGeometry(left + width - wanted, y, wanted, ACTIONS_HEIGHT)
+        # The icons line up with the text, not the padding of their buttons.
+        shift = 6 if right else -6
+        self._actions.setGeometry(left + width - wanted + shift, y, wanted, ACTIONS_HEIGHT)
         return y + ACTIONS_HEIGHT
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        super().enterEvent(event)
+        self._actions.set_near(True)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._actions.set_near(False)
 
     @Slot(str)
     def _on_action(self, key: str) -> None:
@@ -249,6 +259,7 @@ class _Actions(QWidget):
     def __init__(self, item: Item, parent: QWidget) -> None:
         super().__init__(parent)
         self._item = item
+        self._near = False
         self._buttons: dict[str, QToolButton] = {}
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -280,12 +291,13 @@ class _Actions(QWidget):
         button.setToolTip(name)
         button.setObjectName(key)
         button.clicked.connect(self._on_clicked)
+        button.installEventFilter(self)
         self._buttons[key] = button
         return button
 
     def refresh(self) -> None:
         item = self._item
-        colour = current().text_soft
+        colour = self._colour()
         for key, button in self._buttons.items():
             button.setIcon(icon(key, colour))
         several = item.branches > 1
@@ -299,6 +311,22 @@ class _Actions(QWidget):
         self._caption.setToolTip(item.caption_tip)
         self.setVisible(not item.streaming)
 
+    def _colour(self) -> str:
+        """A user's row shows only when it is pointed at or reached by keyboard: the text is the product."""
+        quiet = self._item.role == "user" and not self._near and self.focusWidget() is None
+        return "none" if quiet else current().text_soft
+
+    def set_near(self, near: bool) -> None:
+        """near: the pointer is over the message."""
+        if near != self._near:
+            self._near = near
+            self.refresh()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.refresh()
+        return super().eventFilter(watched, event)
+
     @Slot()
     def _on_clicked(self) -> None:
         self.pressed.emit(self.sender().objectName())
@@ -309,4 +337,4 @@ def view_for(item: Item, parent: QWidget) -> MessageView:
     return UserView(item, parent) if item.role == "user" else ReplyView(item, parent)
 
 
-MESSAGE_GAP = GAP_24
+MESSAGE_GAP = GAP_16

@@ -154,7 +154,8 @@ class Transcript(QAbstractScrollArea):
         return 60 + 24 * lines
 
     def _column_width(self) -> int:
-        return min(COLUMN_WIDTH, self.viewport().width() - 2 * GAP_24)
+        # From the whole width, scroll bar or not: text must not shift when the bar comes.
+        return min(COLUMN_WIDTH, self.width() - 2 * GAP_24)
 
     def _tops(self) -> list[int]:
         tops, y = [], GAP_24
@@ -216,7 +217,7 @@ class Transcript(QAbstractScrollArea):
         bar.setRange(0, max(0, tops[-1] - page))
         bar.setValue(value)
         value = bar.value()
-        left = (self.viewport().width() - width) // 2
+        left = (self.width() - width) // 2
         for index, item in enumerate(self._items):
             top = tops[index] - value
             near = top + self._heights[index] > -2 * page and top < 3 * page

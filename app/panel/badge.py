@@ -51,7 +51,8 @@ class Badge(QPushButton):
         super().__init__(parent)
         use_class(self, "quiet")
         self.setFont(text_font(BODY[0], bold=True))
-        self.setStyleSheet("text-align: left; padding-left: 20px;")
+        # With a selector: without one the popover, a child, would be padded as well.
+        self.setStyleSheet("QPushButton { text-align: left; padding-left: 18px; }")
         self.clicked.connect(self.open_popover)
         self._info: EngineInfo | None = None
         self._role = "text_soft"
@@ -76,7 +77,7 @@ class Badge(QPushButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(getattr(current(), self._role)))
-        painter.drawEllipse(QPoint(10, self.height() // 2), 4, 4)
+        painter.drawEllipse(QPoint(5, self.height() // 2), 4, 4)
         painter.end()
 
     @Slot()

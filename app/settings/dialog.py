@@ -7,14 +7,15 @@ import sys
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDialog,
     QDialogButtonBox,
     QDoubleSpinBox,
-    QFormLayout,
     QFrame,
+    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
@@ -30,6 +31,7 @@ from app.settings.table import Applies, Settings, Spec, specs
 from app.theme.manager import use_class
 
 INT_MAX = 2**31 - 1
+LABEL_WIDTH = 170
 
 
 class SettingsDialog(QDialog):
@@ -46,14 +48,23 @@ class SettingsDialog(QDialog):
         self.fields: dict[str, Field] = {}
         tabs = QTabWidget()
         tabs.setDocumentMode(True)
-        forms: dict[str, QFormLayout] = {}
+        forms: dict[str, QVBoxLayout] = {}
         for spec in specs():
             if spec.section not in forms:
                 forms[spec.section] = self._tab(tabs, spec.section)
             field = Field(spec, getattr(settings, spec.key))
             field.edited.connect(self._on_edited)
             self.fields[spec.key] = field
-            forms[spec.section].addRow(spec.label, field)
+            label = QLabel(spec.label)
+            label.setBuddy(field.editor)
+            label.setFixedWidth(LABEL_WIDTH)
+            row = QHBoxLayout()
+            row.setSpacing(16)
+            row.addWidget(label, 0, Qt.AlignmentFlag.AlignTop)
+            row.addWidget(field, 1)
+            forms[spec.section].addLayout(row)
+        for form in forms.values():
+            form.addStretch()
         self._pending = QLabel("Some changes apply when the model is loaded again.")
         use_class(self._pending, "warn")
         self._reload = QPushButton("Reload model")
@@ -61,6 +72,7 @@ class SettingsDialog(QDialog):
         self._reload.clicked.connect(self._on_reload)
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         box.rejected.connect(self.accept)
+        box.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
         reset = box.addButton("Reset to defaults", QDialogButtonBox.ButtonRole.ResetRole)
         reset.clicked.connect(self._on_reset)
         layout = QVBoxLayout(self)
@@ -79,13 +91,11 @@ class SettingsDialog(QDialog):
             field.flush()
         super().done(result)
 
-    def _tab(self, tabs: QTabWidget, title: str) -> QFormLayout:
+    def _tab(self, tabs: QTabWidget, title: str) -> QVBoxLayout:
         page = QWidget()
-        form = QFormLayout(page)
+        form = QVBoxLayout(page)
         form.setContentsMargins(16, 16, 16, 16)
-        form.setVerticalSpacing(12)
-        form.setHorizontalSpacing(16)
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        form.setSpacing(14)
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)

@@ -32,6 +32,7 @@ _PATHS = {
 @lru_cache(maxsize=256)
 def icon(name: str, colour: str) -> QIcon:
     """The icon in #rrggbb. Rendered at 1x, 2x and 3x, so it is sharp on any screen."""
+    # colour "none": an empty icon of the same size.
     fill = colour if name == "stop" else "none"
     width = "2" if name == "more" else "1.4"
     svg = (

@@ -66,7 +66,8 @@ def palette(roles: Roles) -> QPalette:
     table = {
         QPalette.ColorRole.Window: roles.bg,
         QPalette.ColorRole.WindowText: roles.text,
-        QPalette.ColorRole.Base: roles.bg,
+        # Fusion draws no outline that shows on dark; a lighter field does.
+        QPalette.ColorRole.Base: roles.bg_raised if roles.name == "dark" else roles.bg,
         QPalette.ColorRole.AlternateBase: roles.bg_sunken,
         QPalette.ColorRole.Text: roles.text,
         QPalette.ColorRole.Button: roles.bg_raised,

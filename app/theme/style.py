@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from string import Template
 
 from app.theme.tokens import BODY, CAPTION, RADIUS, RADIUS_COMPOSER, Roles
@@ -71,7 +72,10 @@ QListView#conversations { background: transparent; border: none; outline: none; 
 QProgressBar { border: none; border-radius: 2px; background: $line; max-height: 4px; min-height: 4px; }
 QProgressBar::chunk { border-radius: 2px; background: $accent; }
 QToolTip { background: $bg_raised; color: $text; border: 1px solid $line; padding: 4px 6px; }
+""")
 
+# A Mac's scroll bars are left alone: a style sheet would cost them their overlay behaviour.
+_BARS = Template("""
 QScrollBar:vertical { background: transparent; width: 12px; margin: 0; }
 QScrollBar::handle:vertical { background: $line; border-radius: 4px; min-height: 32px; margin: 2px; }
 QScrollBar::handle:vertical:hover { background: $text_soft; }
@@ -85,4 +89,5 @@ QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
 def style_sheet(roles: Roles) -> str:
     """The application's style sheet in these colours."""
     values = {name: getattr(roles, name) for name in roles.__slots__}
-    return _SHEET.substitute(values, caption=CAPTION[0], body=BODY[0], radius=RADIUS, composer=RADIUS_COMPOSER)
+    sheet = _SHEET.template + (_BARS.template if sys.platform != "darwin" else "")
+    return Template(sheet).substitute(values, caption=CAPTION[0], body=BODY[0], radius=RADIUS, composer=RADIUS_COMPOSER)

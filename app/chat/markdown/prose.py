@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, QUrl, Slot
+from PySide6.QtCore import QRect, QRectF, QSize, Qt, QUrl, Slot
 from PySide6.QtGui import (
     QColor,
     QDesktopServices,
     QFont,
+    QPainter,
+    QPaintEvent,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -28,7 +30,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 from app.chat.markdown.split import Block
 from app.chat.markdown.writer import Writer, table_rows
 from app.theme.manager import current, text_font, use_class
-from app.theme.tokens import GAP_12, TRANSCRIPT
+from app.theme.tokens import GAP_12, GAP_16, TRANSCRIPT
 
 
 class TextPart(QTextBrowser):
@@ -73,6 +75,28 @@ class TextPart(QTextBrowser):
 
     def sizeHint(self) -> QSize:
         return QSize(400, self.height_for(max(1, self.width())))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        self._paint_quotes(event.rect())
+
+    def _paint_quotes(self, area: QRect) -> None:
+        """A bar beside quotes; Qt knows the level but draws nothing."""
+        block = self.cursorForPosition(area.topLeft()).block()
+        painter = QPainter(self.viewport())
+        layout = self.document().documentLayout()
+        while block.isValid():
+            where = layout.blockBoundingRect(block)
+            if where.top() > area.bottom():
+                break
+            level = block.blockFormat().intProperty(QTextBlockFormat.Property.BlockQuoteLevel)
+            for number in range(level):
+                # Beside the text: at its right when it is written from right to left.
+                shape, back = block.blockFormat(), (level - number) * GAP_16
+                x = where.right() - shape.rightMargin() + back - 3 if shape.rightMargin() else shape.leftMargin() - back
+                painter.fillRect(QRectF(x, where.top(), 3, where.height()), QColor(current().line))
+            block = block.next()
+        painter.end()
 
     def writer(self) -> Writer:
         return Writer(current(), text_font(TRANSCRIPT[0]), soft=self.soft)

@@ -7,8 +7,10 @@ changing what is already there. Nothing here can fetch anything: an image become
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from unicodedata import bidirectional
 
 from markdown_it.token import Token
+from PySide6.QtCore import Qt
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -61,7 +63,7 @@ class Writer:
         """Text exactly as it is: what the user typed is not Markdown."""
         self._first = True
         for line in text.split("\n"):
-            self._paragraph(cursor, above=0)
+            self._paragraph(cursor, above=0, text=line)
             cursor.insertText(line, self.text)
 
     # blocks
@@ -74,12 +76,13 @@ class Writer:
             kind = token.type
             if kind == "heading_open":
                 level = int(token.tag[1])
-                self._paragraph(cursor, above=GAP_16 + 4 if level < 3 else GAP_16, heading=level)
+                above = GAP_16 + 4 if level < 3 else GAP_16
+                self._paragraph(cursor, above=above, heading=level, text=tokens[index + 1].content)
                 self.inline(cursor, tokens[index + 1], self._heading(level))
                 index += 2
             elif kind == "paragraph_open":
-                self._paragraph(cursor, above=4 if token.hidden else GAP_12)
                 index += 1
+                self._paragraph(cursor, above=4 if token.hidden else GAP_12, text=tokens[index].content)
                 self.inline(cursor, tokens[index], self.text)
             elif kind in ("bullet_list_open", "ordered_list_open"):
                 orders.append(int(token.attrGet("start") or 1) if kind == "ordered_list_open" else None)
@@ -108,13 +111,21 @@ class Writer:
                 index = end
             index += 1
 
-    def _paragraph(self, cursor: QTextCursor, *, above: int, heading: int = 0, code: bool = False) -> None:
+    def _paragraph(
+        self, cursor: QTextCursor, *, above: int, heading: int = 0, code: bool = False, text: str = ""
+    ) -> None:
+        """Begin a paragraph. text: what it will say, to know its direction."""
         shape = QTextBlockFormat()
         shape.setTopMargin(0 if self._first else above)
         height = CODE[1] if code else (HEADINGS[heading - 1] + 8 if heading else self._line)
         shape.setLineHeight(height, _FIXED)
-        left = self._indent * INDENT + self._quote * GAP_16
-        shape.setLeftMargin(left)
+        margin = self._indent * INDENT + self._quote * GAP_16
+        if is_rtl(text) and not code:
+            # Qt finds the direction by itself, but an indent has a side.
+            shape.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+            shape.setRightMargin(margin)
+        else:
+            shape.setLeftMargin(margin)
         if heading:
             shape.setHeadingLevel(heading)
         if self._quote:
@@ -125,7 +136,7 @@ class Writer:
         if self._marker:
             # The marker hangs in the indent; a tab brings the text to the margin.
             shape.setTextIndent(-INDENT + 4)
-            shape.setTabPositions([QTextOption.Tab(INDENT, QTextOption.TabType.LeftTab)])
+            shape.setTabPositions([QTextOption.Tab(INDENT - 4, QTextOption.TabType.LeftTab)])
         if self._first:
             cursor.setBlockFormat(shape)
             cursor.setBlockCharFormat(self.text)
@@ -213,6 +224,15 @@ class Writer:
             shape.setForeground(QColor(self._roles.accent))
             shape.setFontUnderline(True)
         return shape
+
+
+def is_rtl(text: str) -> bool:
+    """Whether the first letter with a direction is written from right to left."""
+    for letter in text:
+        kind = bidirectional(letter)
+        if kind in ("L", "R", "AL"):
+            return kind != "L"
+    return False
 
 
 def _task(text: str) -> str:
