@@ -12,9 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import metadata
 from typing import Any
 
 import mlx.core as mx
+
+
+def mlx_version() -> str:
+    """Version of the installed MLX."""
+    return metadata.version("mlx")
 
 
 class Device(StrEnum):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections.abc import Sequence
+from functools import partial
 from time import perf_counter
 
 import mlx.core as mx
@@ -13,20 +13,9 @@ from engine.pace import Costs
 from engine.request import Sampler
 from engine.sampling import Chooser
 from engine.target import Target
+from engine.timing import median_ms
 
 BUDGET = 2.0  # seconds, all widths together
-_REPEATS = 5
-
-
-def _timed(run: Callable[[], object], deadline: float) -> float:
-    """Median milliseconds of a few runs after one warm-up; fewer when the deadline nears."""
-    run()
-    times: list[float] = []
-    while len(times) < _REPEATS and (not times or perf_counter() < deadline):
-        started = perf_counter()
-        run()
-        times.append((perf_counter() - started) * 1e3)
-    return median(times)
 
 
 def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Costs:
@@ -49,7 +38,7 @@ def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Co
 
     verify: dict[int, float] = {}
     for n, width in enumerate((1, *widths), start=1):
-        verify[width] = _timed(lambda width=width: forward(width), started + BUDGET * n / slots)  # type: ignore[misc]
+        verify[width] = median_ms(partial(forward, width), deadline=started + BUDGET * n / slots)
 
     head = HeadState()
     head.tell(mx.arange(16, dtype=mx.uint32) % target.vocab_size, hidden)
@@ -68,4 +57,4 @@ def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Co
         mx.eval(drafter.choose(drafter.accept_hook(head), chooser, 17, []))
         head.drop_after(entries)
 
-    return Costs(verify, _timed(draft, started + BUDGET), _timed(hook, started + BUDGET * 1.1))
+    return Costs(verify, median_ms(draft, deadline=started + BUDGET), median_ms(hook, deadline=started + BUDGET * 1.1))

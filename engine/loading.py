@@ -24,7 +24,7 @@ from engine.drafter import Drafter
 from engine.drafter.head import build_head
 from engine.errors import CheckpointError, KnownError, LoadCancelled
 from engine.events import DrafterInfo, EngineInfo, ExactnessState, LoadProgress, Verdict
-from engine.exactness import ladder
+from engine.exactness import cache, ladder
 from engine.pace import Costs
 from engine.quantize import Scheme, quantize_weights
 from engine.request import LoadOptions
@@ -33,7 +33,6 @@ from engine.target.load import load_target
 
 SWITCH = "PACENOTE_MTP_QUANTIZE_DRAFTER"
 """Environment variable: 0 keeps the drafter dense. A setting given by the caller wins."""
-WIDTHS = (2, 3, 4, 5, 6, 7, 8)
 
 Report = Callable[[LoadProgress], None]
 
@@ -78,7 +77,9 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
         why_none = str(e)
     if cancel.is_set():
         raise LoadCancelled
-    verdict, costs = _decide(target, drafter, options, report)
+    weights_hash = checkpoint.fingerprint()
+    context_length = int(checkpoint.text_config.get("max_position_embeddings", 32768))
+    verdict, costs = _decide(target, drafter, options, weights_hash, context_length, report)
     if cancel.is_set():
         raise LoadCancelled
     info = EngineInfo(
@@ -87,10 +88,10 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
         parameters=parameters,
         target_bytes=_resident_bytes(target.model),
         quantization=str(Scheme.from_block(q)) if (q := checkpoint.quantization()) else "none",
-        context_length=int(checkpoint.text_config.get("max_position_embeddings", 32768)),
+        context_length=context_length,
         device=f"{backend.name} ({backend.architecture})",
         policy=backend.words(),
-        weights_hash=checkpoint.fingerprint(),
+        weights_hash=weights_hash,
         revision=revision,
         drafter=drafter.info if drafter else None,
         drafter_reason=why_none,
@@ -188,12 +189,27 @@ def _dense_bytes(tensors: HeadTensors) -> int:
 
 
 def _decide(
-    target: Target, drafter: Drafter | None, options: LoadOptions, report: Report
+    target: Target,
+    drafter: Drafter | None,
+    options: LoadOptions,
+    weights_hash: str,
+    context_length: int,
+    report: Report,
 ) -> tuple[Verdict, Costs | None]:
     if drafter is None:
         return Verdict(ExactnessState.NOT_RUN, "", "There is no MTP head, so there is nothing to check."), None
     report(LoadProgress("Checking exactness"))
-    verdict = ladder.decide(target, WIDTHS, options.allow_inexact)
+    widths = tuple(range(2, options.max_block + 1))
+    key = cache.verdict_key(weights_hash, target.backend, target.dtype, widths)
+    decision = cache.recall(key)
+    if decision is not None:
+        ladder.engage(target, decision.engaged)
+    else:
+        decision = ladder.decide(target, widths, context_length)
+        cache.remember(key, decision)
+    if options.allow_inexact:
+        decision = ladder.allow_inexact(decision, target, widths)
+    verdict = decision.verdict
     if not verdict.widths:
         return verdict, None
     report(LoadProgress("Measuring speed"))

@@ -117,9 +117,15 @@ class LoadOptions:
     head: a second folder or repo with the MTP head. None: look inside the target, then in its `mtp/` folder.
     quantize_drafter: None follows PACENOTE_MTP_QUANTIZE_DRAFTER, on when unset.
     allow_inexact: speculate although the probe failed. Stamped into every log.
+    max_block: widest block that is probed, and so the widest that may be used, 2 to MAX_BLOCK.
     """
 
     target: str | None = None
     head: str | None = None
     quantize_drafter: bool | None = None
     allow_inexact: bool = False
+    max_block: int = 5
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.max_block <= MAX_BLOCK:
+            raise ValueError(f"max_block must be between 2 and {MAX_BLOCK}")

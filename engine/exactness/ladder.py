@@ -1,53 +1,226 @@
-"""The decision: which verify kernel is engaged at which widths, and why. Fails closed."""
+"""The decision: which kernels a verify forward uses, at which widths, and why. Fails closed.
+
+Rungs, from cheap to dear: stock, forced qmv, gather, one row at a time; each first with block attention, then
+with one query row at a time. Stock is engaged as soon as it passes, since nothing can be cheaper than no
+change; otherwise the exact candidate that measures fastest here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
 
+import mlx.core as mx
+import mlx.nn as nn
+
+from engine.arrays import token_array
+from engine.backend import mlx_version
 from engine.events import ExactnessState, Verdict
-from engine.exactness.kernels import Stock
+from engine.exactness import routing
+from engine.exactness.kernels import Attention, ForcedQmv, Gather, MatmulKernel, OneRow, Stock
+from engine.exactness.kernels.forced_qmv import CHUNKS
 from engine.exactness.probe import ProbeResult, probe
 from engine.target import Target
+from engine.timing import median_ms
+
+TIMED_WIDTH = 3
 
 
-def decide(target: Target, widths: Sequence[int], allow_inexact: bool) -> Verdict:
-    """Probe and engage a kernel on `target`, or decline. Without a passing width there is no speculation."""
-    kernel = Stock()
-    target.verify_kernel = kernel
-    result = probe(target, widths)
-    if result.passed:
-        return Verdict(
-            ExactnessState.EXACT_STOCK,
-            kernel.name,
-            _words(result),
-            widths=result.passed,
-            inputs=result.inputs,
-            seconds=result.seconds,
+@dataclass(frozen=True)
+class Candidate:
+    """A matmul kernel and a way to attend. name as in verdicts: "forced_qmv", "stock + one-row attention"."""
+
+    kernel: MatmulKernel
+    attention: Attention
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name + (" + one-row attention" if self.attention is Attention.ONE_ROW else "")
+
+
+@dataclass(frozen=True)
+class Engaged:
+    """What the scope of a target is set to. block_limit: keys up to which a block may attend as a block."""
+
+    kernel: str
+    chunk: int
+    block_limit: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict, and the setting that goes with it (None: no speculation)."""
+
+    verdict: Verdict
+    engaged: Engaged | None
+
+
+def linear_shapes(target: Target) -> set[tuple[int, int, str]]:
+    """(inputs, outputs, mode) of every quantized product of a verify forward, experts left out."""
+    shapes = set()
+    for module in target.modules():
+        if isinstance(module, nn.QuantizedLinear | nn.QuantizedEmbedding):
+            inputs = module.weight.shape[-1] * 32 // module.bits
+            shapes.add((inputs, module.weight.shape[0], module.mode))
+    return shapes
+
+
+def stock_by_routing(target: Target, widths: Sequence[int], version: str | None = None) -> tuple[tuple[int, ...], str]:
+    """Widths at which MLX's dispatch takes the kernel of one row for every product, and what stands against others.
+
+    Off Apple GPUs there is no such table: all widths, and the probe alone decides.
+    """
+    gpu = routing.Gpu.parse(target.backend.architecture)
+    if gpu is None:
+        return tuple(widths), ""
+    if not routing.known(version or mlx_version()):
+        return (), f"MLX {mlx_version()} is newer than the routing table, so stock kernels are not trusted."
+    allowed, why = [], ""
+    for width in widths:
+        wrong = [s for s in sorted(linear_shapes(target)) if not routing.stock_is_decode(gpu, s[0], s[1], width, s[2])]
+        if not wrong:
+            allowed.append(width)
+        elif not why:
+            inputs, outputs, mode = wrong[0]
+            kernel = routing.route(gpu, routing.Product(width, inputs, outputs, mode))
+            why = f"MLX runs {width} rows of {inputs} x {outputs} through {kernel}, one row through another kernel."
+    return tuple(allowed), why
+
+
+def engage(target: Target, engaged: Engaged | None) -> None:
+    """Set the target's scope. None: verify forwards run on stock kernels, and nobody may call them exact."""
+    scope = target.scope
+    if engaged is None:
+        scope.kernel, scope.block_limit = Stock(), 0
+        return
+    kernels: dict[str, MatmulKernel] = {k.name: k for k in (Stock(), ForcedQmv(engaged.chunk), Gather(), OneRow())}
+    scope.kernel, scope.block_limit = kernels[engaged.kernel], engaged.block_limit
+
+
+def decide(target: Target, widths: Sequence[int], context_length: int = 2048) -> Decision:
+    """Climb the ladder on a loaded target and engage what it finds."""
+    started = perf_counter()
+    trusted, against = stock_by_routing(target, widths)
+    reasons = [against] if against else []
+    inputs = 0
+    exact: list[tuple[Candidate, ProbeResult]] = []
+    for candidate in _candidates(target):
+        wanted = trusted if isinstance(candidate.kernel, Stock) else tuple(widths)
+        if not wanted:
+            continue
+        _try_on(target, candidate)
+        result = probe(target, wanted, context_length)
+        inputs += result.inputs
+        if result.failures:
+            width, what = result.failures[0]
+            reasons.append(f"{candidate.name}: bytes differ at width {width}, {what}.")
+        if result.passed:
+            exact.append((candidate, result))
+            if isinstance(candidate.kernel, Stock) and candidate.attention is Attention.BLOCK and not result.failures:
+                break
+    seconds = perf_counter() - started
+    if not exact:
+        engage(target, None)
+        verdict = Verdict(
+            ExactnessState.DECLINED,
+            "",
+            " ".join([*reasons, "Replies are written by classic decode."]),
+            inputs=inputs,
+            seconds=seconds,
         )
-    if allow_inexact:
-        reason = f"{_words(result)} You chose to speculate all the same: text may differ from classic decode."
-        return Verdict(
-            ExactnessState.INEXACT_ALLOWED,
-            kernel.name,
-            reason,
-            widths=tuple(widths),
-            inputs=result.inputs,
-            seconds=result.seconds,
-        )
-    return Verdict(
-        ExactnessState.DECLINED,
-        "",
-        f"{_words(result)} Replies are written by classic decode.",
+        return Decision(verdict, None)
+    (candidate, result), cost = _fastest(target, exact)
+    block = candidate.attention is Attention.BLOCK
+    chunk = getattr(candidate.kernel, "chunk", CHUNKS[0])
+    engaged = Engaged(candidate.kernel.name, chunk, result.longest if block else 0)
+    engage(target, engaged)
+    stock = isinstance(candidate.kernel, Stock)
+    words = f"Block = chain on {result.inputs} inputs at widths {', '.join(map(str, result.passed))}."
+    verdict = Verdict(
+        ExactnessState.EXACT_STOCK if stock else ExactnessState.EXACT_FORCED,
+        candidate.name,
+        " ".join([words, *reasons]),
+        widths=result.passed,
         inputs=result.inputs,
-        seconds=result.seconds,
+        cost=cost,
+        seconds=perf_counter() - started,
     )
+    return Decision(verdict, engaged)
 
 
-def _words(result: ProbeResult) -> str:
-    parts = []
-    if result.passed:
-        parts.append(f"Block = chain on {result.inputs} inputs at widths {', '.join(map(str, result.passed))}.")
-    if result.failures:
-        width, what = result.failures[0]
-        parts.append(f"At width {width} the bytes differ: {what}.")
-    return " ".join(parts)
+def allow_inexact(decision: Decision, target: Target, widths: Sequence[int]) -> Decision:
+    """The user's explicit override of a decline."""
+    if decision.engaged is not None:
+        return decision
+    engaged = Engaged("stock", CHUNKS[0], 2**31)
+    engage(target, engaged)
+    reason = f"{decision.verdict.reason} You chose to speculate all the same: text may differ from classic decode."
+    verdict = replace(
+        decision.verdict,
+        state=ExactnessState.INEXACT_ALLOWED,
+        kernel="stock",
+        reason=reason,
+        widths=tuple(widths),
+    )
+    return Decision(verdict, engaged)
+
+
+def _candidates(target: Target) -> Iterator[Candidate]:
+    kernels: list[MatmulKernel] = [Stock()]
+    if linear_shapes(target):
+        kernels += [ForcedQmv(tuned_chunk(target)), Gather()]
+    kernels.append(OneRow())
+    for kernel in kernels:
+        for attention in Attention:
+            yield Candidate(kernel, attention)
+
+
+def _try_on(target: Target, candidate: Candidate) -> None:
+    block = candidate.attention is Attention.BLOCK
+    target.scope.kernel, target.scope.block_limit = candidate.kernel, 2**31 if block else 0
+
+
+def tuned_chunk(target: Target) -> int:
+    """The chunk size with the fastest forced-qmv product on the target's largest quantized layer."""
+    modules = [m for m in target.modules() if isinstance(m, nn.QuantizedLinear | nn.QuantizedEmbedding)]
+    largest = max(modules, key=lambda m: m.weight.size)
+    x = mx.zeros((1, TIMED_WIDTH, largest.weight.shape[1] * 32 // largest.bits), dtype=target.dtype)
+
+    def product(chunk: int) -> None:
+        mx.eval(ForcedQmv(chunk).linear(largest, x))
+
+    times = {chunk: median_ms(partial(product, chunk)) for chunk in CHUNKS}
+    return min(times, key=lambda chunk: times[chunk])
+
+
+def verify_ms(target: Target, width: int = TIMED_WIDTH) -> float:
+    """Median milliseconds of a verify forward with the present scope, on a short context."""
+    state = target.new_state()
+    mx.eval(target.hidden(token_array(range(16)), state), state.arrays())
+    mark = state.mark()
+    block = token_array([1] * width)
+
+    def forward() -> None:
+        mx.eval(target.verify(block, state).logits)
+        target.rollback(state, width, width)
+        state.rewind(mark)
+
+    return median_ms(forward)
+
+
+def _fastest(target: Target, exact: list[tuple[Candidate, ProbeResult]]) -> tuple[tuple[Candidate, ProbeResult], float]:
+    """The exact candidate with the most widths, and among those the fastest; its cost relative to stock."""
+    if len(exact) == 1 and isinstance(exact[0][0].kernel, Stock) and exact[0][0].attention is Attention.BLOCK:
+        return exact[0], 1.0
+    most = max(len(result.passed) for _, result in exact)
+    best = [(c, r) for c, r in exact if len(r.passed) == most]
+    times = []
+    for candidate, _ in best:
+        _try_on(target, candidate)
+        times.append(verify_ms(target))
+    _try_on(target, Candidate(Stock(), Attention.BLOCK))
+    stock = verify_ms(target)
+    fastest = times.index(min(times))
+    return best[fastest], times[fastest] / stock

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.cache import KVCache
 
 from engine.backend import Backend
-from engine.target.recurrence import RecordingDeltaNet, RecurrentSlot
+from engine.exactness.kernels.base import Scope
+from engine.exactness.modules import wrap
+from engine.target.recurrence import RecurrentSlot
 from engine.target.state import Slot, TargetState
 
 
@@ -22,28 +23,25 @@ class Rows(NamedTuple):
     hidden: mx.array
 
 
-class VerifyKernel(Protocol):
-    """A way to run verify blocks. See engine/exactness/kernels.py."""
-
-    name: str
-
-    def scope(self) -> AbstractContextManager[None]: ...
-
-
 class Target:
     """A loaded target model. All methods belong to the one thread that loaded it."""
 
     def __init__(self, model: nn.Module, text_config: Mapping[str, Any], backend: Backend) -> None:
-        """Take ownership of `model`: its recurrent layers are replaced by ones that can be rolled back."""
+        """Take ownership of `model`: its layers are replaced by twins that can be rolled back and re-routed.
+
+        scope: which kernels a verify forward uses; set by the exactness ladder.
+        """
         self.model = model
         self.text_config = text_config
         self.backend = backend
-        self.verify_kernel: VerifyKernel | None = None
+        self.scope = Scope()
+        wrap(model, self.scope)
         self._inner = model.language_model.model
         self._tied = bool(model.language_model.args.tie_word_embeddings)
-        for layer in self._inner.layers:
-            if layer.is_linear:
-                layer.linear_attn = RecordingDeltaNet.adopt(layer.linear_attn)
+
+    def modules(self) -> list[nn.Module]:
+        """Every module of the model."""
+        return [module for _, module in self.model.named_modules()]
 
     @property
     def hidden_size(self) -> int:
@@ -92,7 +90,7 @@ class Target:
         for slot in slots:
             slot.recording, slot.tape = True, None
         try:
-            with self.verify_kernel.scope() if self.verify_kernel else nullcontext():
+            with self.scope.verifying(state.length + tokens.shape[0]):
                 hidden = self.hidden(tokens, state)
                 return Rows(self.logits(hidden), hidden)
         finally:

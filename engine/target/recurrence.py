@@ -51,16 +51,6 @@ class RecurrentSlot(ArraysCache):
 class RecordingDeltaNet(GatedDeltaNet):
     """mlx-lm's layer, plus a forward that fills a tape while its slot is recording."""
 
-    @classmethod
-    def adopt(cls, net: GatedDeltaNet) -> RecordingDeltaNet:
-        """The weights and sizes of an instance that we own, under this class. `net` stays as it is."""
-        mine = cls.__new__(cls)
-        nn.Module.__init__(mine)
-        for name, value in vars(net).items():
-            object.__setattr__(mine, name, value)
-        dict.update(mine, net)
-        return mine
-
     def __call__(self, inputs: mx.array, mask: mx.array | None = None, cache: Any = None) -> mx.array:
         if isinstance(cache, RecurrentSlot) and cache.recording:
             return self._recording_forward(inputs, cache)

@@ -97,7 +97,9 @@ def head_weights(shape: Shape, seed: int = 1, agree: float = 1.0) -> dict[str, m
     return weights
 
 
-def write_target(folder: Path, shape: Shape | None = None, *, bits: int | None = 4, seed: int = 0, group: int = 32) -> Path:
+def write_target(
+    folder: Path, shape: Shape | None = None, *, bits: int | None = 4, seed: int = 0, group: int = 32
+) -> Path:
     """Write a target as an MLX conversion would lie on the hub. bits None: not quantized. Returns `folder`."""
     shape = shape or Shape()
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,15 @@ from tests.support.rig import load_tiny
 from tests.support.tiny_pair import write_head, write_target
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Verdicts of this run only: a verdict of an earlier run must not decide a test."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PACENOTE_CACHE_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def tiny_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """(target, head): 4-bit target, dense stand-alone head."""

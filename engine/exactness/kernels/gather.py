@@ -1,0 +1,40 @@
+"""One `gather_qmm` whose every row gathers the same weights: rows become batch elements with M = 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from engine.exactness.kernels.one_row import OneRow
+
+
+class Gather:
+    name = "gather"
+    cost_note = "one launch, weights read once per row"
+
+    def __init__(self) -> None:
+        self._rows = OneRow()
+
+    def linear(self, module: Any, x: mx.array) -> mx.array:
+        if not isinstance(module, nn.QuantizedLinear | nn.QuantizedEmbedding):
+            return self._rows.linear(module, x)
+        flat = x.reshape(-1, 1, x.shape[-1])
+        biases = module.get("biases")
+        y = mx.gather_qmm(
+            flat,
+            module.weight[None],
+            module.scales[None],
+            biases[None] if biases is not None else None,
+            rhs_indices=mx.zeros(flat.shape[0], dtype=mx.uint32),
+            transpose=True,
+            group_size=module.group_size,
+            bits=module.bits,
+            mode=module.mode,
+        )
+        y = y.reshape(*x.shape[:-1], y.shape[-1])
+        return y + module.bias if "bias" in module else y
+
+    def experts(self, module: Any, x: mx.array, indices: mx.array) -> mx.array:
+        return self._rows.experts(module, x, indices)

@@ -1,0 +1,106 @@
+"""Which Metal kernel MLX would choose for a quantized product, as a table.
+
+Reproduces the dispatch of `quantized_matmul(transpose=True)` in MLX's mlx/backend/metal/quantized.cpp for the
+versions in VERSIONS (reference mtp.md 3.1). It runs anywhere: tests walk every Qwen3.5 shape over every GPU
+generation, and on a Mac the ladder asks it before it trusts a probe, because in 16 bit a wrong kernel can
+give the right bytes by luck.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+VERSIONS = ((0, 32, 0), (0, 33, 0))
+"""MLX versions (from, below) whose dispatch this module reproduces. Outside, routing knows nothing."""
+
+QUAD_INPUTS = (64, 128)
+"""Input sizes that have a kernel of their own, whatever the number of rows."""
+
+
+class Kernel(StrEnum):
+    """The kernels of a transposed quantized product."""
+
+    QMV = "qmv"
+    QMV_FAST = "qmv_fast"
+    QMV_QUAD = "qmv_quad"
+    QMV_WIDE = "qmv_wide"  # reads a weight group once for several rows, and sums in another lane order
+    QMM = "qmm"  # tiles; sums in blocks of K
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """An Apple GPU. generation: 13 (M1) to 17 (M5). size: g base, s Max, d Ultra, as in applegpu_g16s."""
+
+    generation: int
+    size: str
+
+    @classmethod
+    def parse(cls, architecture: str) -> Gpu | None:
+        """From `mx.device_info()["architecture"]`, None for anything that is not an Apple GPU."""
+        found = re.fullmatch(r"applegpu_g(\d\d)([a-z])", architecture)
+        return cls(int(found[1]), found[2]) if found else None
+
+    @property
+    def ultra(self) -> bool:
+        return self.size == "d"
+
+
+ALL_GPUS = tuple(Gpu(generation, size) for generation in range(13, 18) for size in "gsd")
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One call. rows: x.shape[-2] as the dispatch sees it. inputs, outputs: K and N of the weights.
+
+    batched: the weights have a batch axis, so each of its elements is a product of its own.
+    """
+
+    rows: int
+    inputs: int
+    outputs: int
+    mode: str = "affine"
+    batched: bool = False
+
+
+def known(version: str) -> bool:
+    """Whether the dispatch of this MLX version is the one reproduced here."""
+    parts = tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+    return VERSIONS[0] <= parts < VERSIONS[1]
+
+
+def batch_limit(gpu: Gpu, inputs: int, outputs: int) -> int:
+    """Rows from which on the tile kernel is used."""
+    if gpu.ultra:
+        limits = (32, 18, 12)
+    elif gpu.generation <= 14:
+        limits = (14, 10, 6)
+    elif gpu.generation <= 16:
+        limits = (13, 15, 13)
+    else:
+        limits = (33, 25, 13)
+    larger = max(inputs, outputs)
+    return limits[0] if larger <= 2048 else limits[1] if larger <= 4096 else limits[2]
+
+
+def route(gpu: Gpu, product: Product) -> Kernel:
+    """The kernel that computes a product. Batched or not, the choice is the same; only the name gets a flag."""
+    if product.rows >= batch_limit(gpu, product.inputs, product.outputs):
+        return Kernel.QMM
+    if product.inputs in QUAD_INPUTS:
+        return Kernel.QMV_QUAD
+    if product.rows >= 2 and (product.mode != "affine" or gpu.generation >= 15):
+        return Kernel.QMV_WIDE
+    fast = product.outputs % 8 == 0 and product.inputs % 512 == 0
+    return Kernel.QMV_FAST if fast else Kernel.QMV
+
+
+def decode_kernel(gpu: Gpu, inputs: int, outputs: int, mode: str = "affine") -> Kernel:
+    """What a classic decode step, one row, uses."""
+    return route(gpu, Product(1, inputs, outputs, mode))
+
+
+def stock_is_decode(gpu: Gpu, inputs: int, outputs: int, rows: int, mode: str = "affine") -> bool:
+    """Whether a plain block of `rows` takes the kernel of one row."""
+    return route(gpu, Product(rows, inputs, outputs, mode)) is decode_kernel(gpu, inputs, outputs, mode)

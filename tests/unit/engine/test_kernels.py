@@ -1,0 +1,101 @@
+"""Every candidate computes the stock product, row for row, on packed and dense weights and experts."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+import mlx.nn as nn
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mlx_lm.models.switch_layers import SwitchGLU
+
+from engine.exactness.kernels import ForcedQmv, Gather, OneRow, Scope
+from engine.exactness.kernels.forced_qmv import fitting_chunk
+from engine.exactness.modules import wrap
+
+KERNELS = [OneRow(), Gather(), ForcedQmv(8), ForcedQmv(32), ForcedQmv(256)]
+
+
+class Holder(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layers = [layer]
+
+
+def scoped(layer: nn.Module) -> tuple[nn.Module, Scope]:
+    holder, scope = Holder(layer), Scope()
+    wrap(holder, scope)
+    return holder.layers[0], scope
+
+
+def rows_alone(layer: nn.Module, x: mx.array) -> mx.array:
+    return mx.concatenate([layer(x[:, j : j + 1]) for j in range(x.shape[1])], axis=1)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}{getattr(k, 'chunk', '')}")
+@pytest.mark.parametrize("outputs", [8, 40, 64, 100, 256])
+@pytest.mark.parametrize("packed", [True, False], ids=["4-bit", "dense"])
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+def test_linear(kernel, outputs: int, packed: bool, bias: bool) -> None:
+    """Ragged outputs (100) have no chunk and fall back to rows."""
+    linear: nn.Module = nn.Linear(64, outputs, bias=bias)
+    if packed:
+        linear = nn.QuantizedLinear.from_linear(linear, group_size=32, bits=4)
+    layer, scope = scoped(linear)
+    x = mx.random.normal((1, 3, 64))
+    expected = rows_alone(layer, x)
+    scope.kernel = kernel
+    with scope.verifying(3):
+        got = layer(x)
+    assert got.shape == (1, 3, outputs)
+    assert mx.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:3], ids=lambda k: k.name)
+def test_tied_head(kernel) -> None:
+    layer, scope = scoped(nn.QuantizedEmbedding.from_embedding(nn.Embedding(96, 64), group_size=32, bits=4))
+    x = mx.random.normal((4, 64))
+    expected = mx.concatenate([layer.as_linear(x[j : j + 1]) for j in range(4)])
+    scope.kernel = kernel
+    with scope.verifying(4):
+        assert mx.array_equal(layer.as_linear(x), expected)
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:3], ids=lambda k: k.name)
+def test_experts_do_not_depend_on_how_many_tokens_are_routed_together(kernel) -> None:
+    """mlx-lm sorts tokens by expert from 64 pairs on; a block of 8 rows with 8 experts reaches that, a row does not."""
+    layer, scope = scoped(SwitchGLU(64, 32, 16))
+    x = mx.random.normal((1, 8, 64))
+    indices = mx.random.randint(0, 16, (1, 8, 8))
+    expected = mx.concatenate([layer(x[:, j : j + 1], indices[:, j : j + 1]) for j in range(8)], axis=1)
+    scope.kernel = kernel
+    with scope.verifying(8):
+        got = layer(x, indices)
+    assert got.shape == (1, 8, 8, 64)
+    assert mx.array_equal(got, expected)
+
+
+@given(outputs=st.integers(1, 5000), wanted=st.sampled_from([8, 16, 32, 64, 128, 256]))
+@settings(deadline=None)
+def test_chunks_divide(outputs: int, wanted: int) -> None:
+    chunk = fitting_chunk(outputs, wanted)
+    if outputs % 8:
+        assert chunk is None
+    else:
+        assert chunk is not None
+        assert outputs % chunk == 0
+        assert 8 <= chunk <= wanted
+
+
+def test_scope_counts_what_ran_through_a_kernel() -> None:
+    layer, scope = scoped(nn.Linear(8, 8))
+    scope.kernel = OneRow()
+    layer(mx.zeros((1, 3, 8)))
+    assert scope.calls == 0
+    with scope.verifying(3):
+        layer(mx.zeros((1, 3, 8)))
+        layer(mx.zeros((1, 1, 8)))
+    assert scope.calls == 1
+    with pytest.raises(RuntimeError), scope.verifying(3):
+        raise RuntimeError
+    assert not scope.active

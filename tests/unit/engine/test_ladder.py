@@ -1,0 +1,226 @@
+"""The ladder: what is engaged, at which widths, and why. Fails closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import mlx.core as mx
+import pytest
+
+from engine.events import ExactnessState
+from engine.exactness import cache, ladder
+from engine.exactness.kernels import Attention, ForcedQmv, Stock
+from engine.loading import Pair
+from engine.request import Sampler
+from engine.target import Target
+from tests.support.doubles import NeverTheSame, qmv_wide
+from tests.support.rig import Rig
+
+
+@pytest.fixture
+def target(pair: Pair) -> Iterator[Target]:
+    kernel, limit = pair.target.scope.kernel, pair.target.scope.block_limit
+    yield pair.target
+    pair.target.scope.kernel, pair.target.scope.block_limit = kernel, limit
+
+
+def test_a_sound_device_engages_stock(target: Target) -> None:
+    decision = ladder.decide(target, (2, 3))
+    assert decision.verdict.state is ExactnessState.EXACT_STOCK
+    assert decision.verdict.widths == (2, 3)
+    assert decision.verdict.reason.startswith(f"Block = chain on {decision.verdict.inputs} inputs at widths 2, 3.")
+    assert isinstance(target.scope.kernel, Stock)
+
+
+def test_with_qmv_wide_stock_fails_and_another_kernel_keeps_the_text(
+    pair: Pair, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The case the product exists for: M3 and later, with the stock wheel."""
+    monkeypatch.setattr(mx, "quantized_matmul", qmv_wide)
+    decision = ladder.decide(target, (2, 3, 4))
+    verdict = decision.verdict
+    assert verdict.state is ExactnessState.EXACT_FORCED
+    assert verdict.kernel != "stock"
+    assert verdict.widths == (2, 3, 4)
+    assert "stock: bytes differ at width 2, hidden of row 1" in verdict.reason
+    ladder.engage(target, ladder.Engaged("forced_qmv", 32, 2**31))
+    for sampler in (Sampler(), Sampler(temperature=0.8)):
+        rig = Rig(target, pair.drafter, sampler, length=60)
+        assert rig.speculative([1, 2, 3], 4).tokens == rig.classic([1, 2, 3]).tokens
+
+
+def test_the_double_changes_text_when_stock_is_used_all_the_same(
+    pair: Pair, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the test above: hiddens of a stock block really differ from the chain's."""
+    monkeypatch.setattr(mx, "quantized_matmul", qmv_wide)
+    ladder.engage(target, ladder.Engaged("stock", 64, 2**31))
+    rig = Rig(target, pair.drafter, length=20)
+    assert not mx.array_equal(
+        rig.speculative([1, 2, 3], 4).line.state.snapshot().arrays[0][1],
+        rig.classic([1, 2, 3]).line.state.snapshot().arrays[0][1],
+    )
+
+
+def test_when_one_row_calls_vary_too_it_declines_with_the_reason(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mx, "quantized_matmul", NeverTheSame())
+    monkeypatch.setattr(mx, "gather_qmm", lambda *a, **k: (_ for _ in ()).throw(RuntimeError("no kernel")))
+    decision = ladder.decide(target, (2, 3))
+    assert decision.engaged is None
+    assert decision.verdict.state is ExactnessState.DECLINED
+    assert decision.verdict.widths == ()
+    for name in ("stock", "forced_qmv", "gather", "one_row"):
+        assert f"{name}: bytes differ" in decision.verdict.reason
+    assert decision.verdict.reason.endswith("Replies are written by classic decode.")
+    allowed = ladder.allow_inexact(decision, target, (2, 3)).verdict
+    assert allowed.state is ExactnessState.INEXACT_ALLOWED
+    assert allowed.widths == (2, 3)
+    assert "text may differ" in allowed.reason
+
+
+def test_attention_alone_is_cured_by_one_row_queries(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = mx.fast.scaled_dot_product_attention
+
+    def width_dependent(q: mx.array, k: mx.array, v: mx.array, **kwargs: object) -> mx.array:
+        out = right(q, k, v, **kwargs)
+        return out * (1 + 2**-20) if q.shape[2] > 1 else out
+
+    monkeypatch.setattr(mx.fast, "scaled_dot_product_attention", width_dependent)
+    decision = ladder.decide(target, (2, 3))
+    assert decision.verdict.kernel.endswith("+ one-row attention")
+    assert decision.engaged is not None
+    assert decision.engaged.block_limit == 0
+    assert decision.verdict.widths == (2, 3)
+
+
+def test_an_override_of_an_exact_verdict_changes_nothing(target: Target) -> None:
+    decision = ladder.decide(target, (2,))
+    assert ladder.allow_inexact(decision, target, (2,)) is decision
+
+
+@pytest.mark.parametrize(
+    ("architecture", "trusted"),
+    [("applegpu_g13g", (2, 3)), ("applegpu_g14d", (2, 3)), ("applegpu_g15s", ()), ("applegpu_g17s", ())],
+)
+def test_routing_keeps_stock_from_being_engaged_by_luck(
+    target: Target, architecture: str, trusted: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 16 bit qmv_wide can give the right bytes by luck (fp16 differed in 0 of 6,272 values): routing decides."""
+    monkeypatch.setattr(target, "backend", replace(target.backend, architecture=architecture))
+    monkeypatch.setattr(ladder, "linear_shapes", lambda _: {(5120, 17408, "affine"), (17408, 5120, "affine")})
+    widths, why = ladder.stock_by_routing(target, (2, 3))
+    assert widths == trusted
+    assert bool(why) == (trusted == ())
+    decision = ladder.decide(target, (2, 3))  # here every kernel gives equal bytes
+    assert (decision.verdict.kernel == "stock") == bool(trusted)
+    assert decision.verdict.widths == (2, 3)
+
+
+def test_an_unknown_mlx_version_is_not_trusted_on_a_mac(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "backend", replace(target.backend, architecture="applegpu_g13g"))
+    widths, why = ladder.stock_by_routing(target, (2,), version="0.40.0")
+    assert widths == ()
+    assert "newer than the routing table" in why
+
+
+def test_scope_outside_a_verify_forward_everything_is_stock(
+    pair: Pair, target: Target, tiny_folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one model verifies with forced qmv, a second model, prefill and steps take stock calls."""
+    from engine.arrays import token_array
+    from tests.support.rig import load_tiny
+
+    other = load_tiny(*tiny_folders).target
+    ladder.engage(target, ladder.Engaged("forced_qmv", 32, 2**31))
+    seen: list[int] = []
+    real = mx.quantized_matmul
+
+    def watching(x, w, *rest, **kwargs):
+        seen.append(w.ndim)
+        return real(x, w, *rest, **kwargs)
+
+    monkeypatch.setattr(mx, "quantized_matmul", watching)
+    right = target.scope.for_rows
+    during: list[set[int]] = []
+
+    def second_model_in_the_middle(rows: int):
+        if target.scope.active and not during:
+            mark = len(seen)
+            mx.eval(other.hidden(token_array([1, 2, 3]), other.new_state()))
+            during.append(set(seen[mark:]))
+        return right(rows)
+
+    monkeypatch.setattr(target.scope, "for_rows", second_model_in_the_middle)
+    state = target.new_state()
+    target.hidden(token_array([1, 2, 3, 4]), state)
+    target.step(token_array([5]), state)
+    assert set(seen) == {2}
+    seen.clear()
+    target.verify(token_array([6, 7, 8]), state)
+    assert 4 in seen
+    assert during in ([set()], [{2}])
+    seen.clear()
+    target.rollback(state, 3, 3)
+    target.step(token_array([5]), state)
+    assert set(seen) == {2}
+
+
+def test_beyond_the_probed_length_rows_attend_one_at_a_time(target: Target) -> None:
+    from engine.arrays import token_array
+
+    ladder.engage(target, ladder.Engaged("stock", 64, 10))
+    state = target.new_state()
+    target.hidden(token_array(range(7)), state)
+    target.verify(token_array([1, 2, 3]), state)
+    assert target.scope.attention is Attention.BLOCK
+    target.rollback(state, 3, 3)
+    target.verify(token_array([1, 2, 3]), state)
+    assert target.scope.attention is Attention.ONE_ROW
+
+
+def test_a_chunk_is_tuned_on_the_device(target: Target) -> None:
+    assert ladder.tuned_chunk(target) % 8 == 0
+    with pytest.raises(ValueError, match="multiple of 8"):
+        ForcedQmv(12)
+
+
+def test_verdicts_are_kept_and_any_change_probes_again(pair: Pair, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACENOTE_CACHE_DIR", str(tmp_path))
+    backend, dtype = pair.target.backend, mx.float32
+    key = cache.verdict_key("abc", backend, dtype, (2, 3))
+    assert cache.recall(key) is None
+    decision = ladder.Decision(pair.info.verdict, ladder.Engaged("forced_qmv", 32, 140))
+    assert cache.remember(key, decision)
+    kept = cache.recall(key)
+    assert kept is not None
+    assert kept.verdict == replace(pair.info.verdict, cached=True)
+    assert kept.engaged == decision.engaged
+    others = {
+        cache.verdict_key("abd", backend, dtype, (2, 3)),
+        cache.verdict_key("abc", replace(backend, architecture="applegpu_g16s"), dtype, (2, 3)),
+        cache.verdict_key("abc", backend, mx.bfloat16, (2, 3)),
+        cache.verdict_key("abc", backend, dtype, (2, 3, 4)),
+        key,
+    }
+    assert len(others) == 5
+    (tmp_path / "verdicts" / f"{key}.json").write_text('{"verdict": {}}')
+    assert cache.recall(key) is None, "a damaged file only costs the probe"
+
+
+def test_a_cache_that_cannot_be_written_costs_only_the_probe(pair: Pair, tmp_path, monkeypatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PACENOTE_CACHE_DIR", str(tmp_path / "file"))
+    assert not cache.remember("k", ladder.Decision(pair.info.verdict, None))
+
+
+def test_a_second_load_skips_the_probe(tiny_folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.support.rig import load_tiny
+
+    first = load_tiny(*tiny_folders)
+    monkeypatch.setattr(ladder, "decide", lambda *_: pytest.fail("probed again"))
+    second = load_tiny(*tiny_folders)
+    assert second.info.verdict.cached
+    assert second.info.verdict.widths == first.info.verdict.widths

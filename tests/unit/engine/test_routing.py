@@ -1,0 +1,104 @@
+"""MLX's dispatch as a table, over every linear shape of the family, every width, every Apple GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.exactness.kernels.forced_qmv import CHUNKS, fitting_chunk
+from engine.exactness.routing import (
+    ALL_GPUS,
+    Gpu,
+    Kernel,
+    Product,
+    batch_limit,
+    decode_kernel,
+    known,
+    route,
+    stock_is_decode,
+)
+
+VOCAB = 248320
+
+
+def dense(hidden: int, mlp: int, heads: int, kv: int, key_heads: int, value_heads: int) -> set[tuple[int, int]]:
+    """(inputs, outputs) of a Qwen3.5 decoder's products: head dim 256, GDN heads of 128."""
+    key, value = key_heads * 128, value_heads * 128
+    return {
+        (hidden, 2 * heads * 256), (hidden, kv * 256), (heads * 256, hidden), (hidden, mlp), (mlp, hidden),
+        (hidden, 2 * key + value), (hidden, value), (hidden, value_heads), (value, hidden), (hidden, VOCAB),
+    }  # fmt: skip
+
+
+MODELS = {
+    "0.8B": dense(1024, 3584, 8, 2, 16, 16),
+    "2B": dense(2048, 6144, 8, 2, 16, 16),
+    "4B": dense(2560, 9216, 16, 4, 16, 32),
+    "9B": dense(4096, 12288, 16, 4, 16, 32),
+    "27B": dense(5120, 17408, 24, 4, 16, 48),
+    # Experts go through gather_qmm; what remains are attention, shared expert and router.
+    "35B-A3B": dense(2048, 512, 16, 2, 16, 32) | {(2048, 256), (2048, 1)},
+}
+SHAPES = sorted({(m, *s) for m, shapes in MODELS.items() for s in shapes})
+
+
+@pytest.mark.parametrize("gpu", ALL_GPUS, ids=lambda g: f"g{g.generation}{g.size}")
+def test_under_forced_qmv_every_call_takes_the_kernel_of_one_row(gpu: Gpu) -> None:
+    """Every shape, widths 1 to 8, every chunk size. Layers whose outputs are no multiple of 8 go row by row."""
+    for _, inputs, outputs in SHAPES:
+        decode = decode_kernel(gpu, inputs, outputs)
+        for wanted in CHUNKS:
+            chunk = fitting_chunk(outputs, wanted)
+            if chunk is None:
+                assert outputs % 8, f"{outputs} outputs have a chunk"
+                continue
+            assert outputs % chunk == 0
+            for _width in range(1, 9):  # the width lies on the batch axis: the dispatch sees one row
+                assert route(gpu, Product(1, inputs, chunk, batched=True)) is decode, (inputs, outputs, chunk)
+
+
+def test_stock_blocks_take_qmv_wide_from_m3_on_and_the_decode_kernel_before() -> None:
+    for gpu in ALL_GPUS:
+        for _, inputs, outputs in SHAPES:
+            for rows in range(2, 6):
+                assert stock_is_decode(gpu, inputs, outputs, rows) == (gpu.generation < 15), (gpu, inputs, outputs)
+
+
+def test_wide_blocks_on_small_old_gpus_reach_the_tile_kernel() -> None:
+    m1 = Gpu(13, "g")
+    assert route(m1, Product(6, 5120, 17408)) is Kernel.QMM
+    assert route(m1, Product(5, 5120, 17408)) is Kernel.QMV_FAST
+
+
+@pytest.mark.parametrize(
+    ("architecture", "shape", "limit"),
+    [
+        ("applegpu_g13g", (1024, 1024), 14), ("applegpu_g13g", (4096, 4096), 10), ("applegpu_g14s", (5120, 17408), 6),
+        ("applegpu_g13d", (1024, 1024), 32), ("applegpu_g15d", (4096, 1024), 18), ("applegpu_g17d", (5120, 5120), 12),
+        ("applegpu_g15s", (1024, 1024), 13), ("applegpu_g16g", (4096, 4096), 15), ("applegpu_g16s", (5120, 5120), 13),
+        ("applegpu_g17g", (1024, 1024), 33), ("applegpu_g17s", (4096, 4096), 25), ("applegpu_g17s", (5120, 5120), 13),
+    ],
+)  # fmt: skip
+def test_batch_limits(architecture: str, shape: tuple[int, int], limit: int) -> None:
+    gpu = Gpu.parse(architecture)
+    assert gpu is not None
+    assert batch_limit(gpu, *shape) == limit
+
+
+def test_other_kernels() -> None:
+    m5 = Gpu(17, "s")
+    assert route(m5, Product(1, 128, 512)) is Kernel.QMV_QUAD
+    assert route(m5, Product(3, 128, 512)) is Kernel.QMV_QUAD
+    assert route(m5, Product(1, 384, 512)) is Kernel.QMV
+    assert route(Gpu(13, "g"), Product(2, 512, 512, mode="nvfp4")) is Kernel.QMV_WIDE
+
+
+def test_names_that_are_no_apple_gpu() -> None:
+    assert Gpu.parse("x86_64") is None
+    assert Gpu.parse("sm_90") is None
+    assert Gpu.parse("applegpu_g16s") == Gpu(16, "s")
+
+
+def test_versions() -> None:
+    assert known("0.32.4")
+    assert not known("0.31.9")
+    assert not known("0.33.0")
