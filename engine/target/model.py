@@ -39,6 +39,14 @@ class Target:
         self._inner = model.language_model.model
         self._tied = bool(model.language_model.args.tie_word_embeddings)
 
+    @property
+    def layers(self) -> list[Any]:
+        """The decoder layers, in order."""
+        return list(self._inner.layers)
+
+    def final_norm(self, x: mx.array) -> mx.array:
+        return self._inner.norm(x)
+
     def modules(self) -> list[nn.Module]:
         """Every module of the model."""
         return [module for _, module in self.model.named_modules()]
