@@ -15,7 +15,8 @@ old reasoning, trims white space), the deepest stored boundary whose text still 
 is used. Those boundaries are the ends of all segments, so also the one right before a reply.
 
 A message does not say at which boundary its own prefill began (after a rewrite it began before the previous
-reply). The text says it: the deepest boundary at which the segment's text continues the prompt.
+reply). It need not: it began at the deepest boundary that fitted its prompt, and as long as its own text
+still fits, that boundary still is the deepest of the earlier ones that do.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def plan(tokenizer: Tokenizer, messages: Sequence[Message], thinking: bool | Non
     messages = [as_written(tokenizer, message) for message in messages]
     text = tokenizer.render(messages, thinking)
     points = _boundaries(tokenizer, messages, text)
-    for point in sorted(points, key=lambda p: p.at, reverse=True):  # stable: of equals, the later one first
+    for point in points:
         start = _fresh_start(tokenizer, text, point)
         if start is None:
             continue
@@ -128,15 +129,11 @@ class _Point(NamedTuple):
 
 
 def _boundaries(tokenizer: Tokenizer, messages: Sequence[Message], text: str) -> list[_Point]:
-    """All stored boundaries that the prompt can continue, latest first."""
+    """All stored boundaries that the prompt can continue, deepest first. The last one is the empty cache."""
     points = [_Point(0, b"", (), None, -1, True)]
     for owner, message in enumerate(messages):
-        if message.role != "assistant" or not message.segments:
-            continue
-        for base in sorted(points, key=lambda p: p.at, reverse=True):
-            if grown := list(_grow(tokenizer, text, base, message, owner)):
-                points[:0] = reversed(grown)
-                break
+        if message.role == "assistant":
+            points[:0] = reversed(list(_grow(tokenizer, text, points[0], message, owner)))
     return points
 
 
@@ -192,7 +189,7 @@ def _stable(
     rest: list[int],
 ) -> int:
     """See `Plan.stable`. before: tokens of `fresh` before `rest`, which encodes text[at:]."""
-    if tokenizer.keeps_history(thinking):
+    if tokenizer.keeps_prompt(thinking):
         return 0
     chat = tokenizer.render(messages, thinking, add_generation_prompt=False)
     if not text.startswith(chat) or len(chat) < at:

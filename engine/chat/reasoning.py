@@ -81,7 +81,7 @@ class ReasoningSplitter:
     def _start(self, final: bool) -> bool:
         body = self._text.lstrip(_SPACE)
         lead = len(self._text) - len(body)
-        if tag := _TAG.match(body):
+        if lead <= _MAX_LEAD and (tag := _TAG.match(body)):
             self._emit("markup", lead + tag.end())
             self._state = "lead" if tag[0] == THINK_OPEN else "after"
         elif not final and lead <= _MAX_LEAD and _is_partial_tag(body):

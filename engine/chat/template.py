@@ -40,7 +40,7 @@ class ChatTemplate:
             raise CheckpointError(
                 "The model's chat template is broken.", todo="Download the model again.", detail=str(error)
             ) from error
-        self.keeps_history = functools.lru_cache(maxsize=None)(self._keeps_history)
+        self.keeps_prompt = functools.lru_cache(maxsize=None)(self._keeps_prompt)
 
     def render(self, messages: Sequence[Message], thinking: bool | None, add_generation_prompt: bool = True) -> str:
         """The chat as text. Raises CheckpointError when the template refuses it."""
@@ -69,17 +69,12 @@ class ChatTemplate:
         chat = (Message("user", "Hi"),)
         return self.render(chat, True) != self.render(chat, False)
 
-    def _keeps_history(self, thinking: bool | None) -> bool:
-        """Whether turn two's prompt starts with turn one's prompt and a well-formed reply.
-
-        False for templates that drop reasoning from history, or that write an empty <think> pair before a
-        reply but not into the history (Qwen3.5).
-        """
+    def _keeps_prompt(self, thinking: bool | None) -> bool:
+        """Found by trying a chat of two turns."""
         question = Message("user", "Hi")
         prompt = self.render((question,), thinking)
         reply = Message("assistant", "Yes", reasoning="Well" if opens_reasoning(prompt) else "")
-        history = self.render((question, reply, Message("user", "Go")), thinking)
-        return history.startswith(prompt + (reply.reasoning or reply.content))
+        return self.render((question, reply, Message("user", "Go")), thinking).startswith(prompt)
 
 
 def _as_dict(message: Message) -> dict[str, str]:

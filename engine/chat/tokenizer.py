@@ -129,9 +129,13 @@ class Tokenizer:
         """Whether the template has a reasoning switch."""
         return self._template.supports_thinking
 
-    def keeps_history(self, thinking: bool | None) -> bool:
-        """Whether a next turn's prompt starts with this turn's prompt and reply, letter for letter."""
-        return self._template.keeps_history(thinking)
+    def keeps_prompt(self, thinking: bool | None) -> bool:
+        """Whether the next turn's prompt starts with this turn's, letter for letter.
+
+        False for templates that write something before a reply which they leave out of the history: Qwen3.5
+        opens <think> there, or writes an empty pair of tags.
+        """
+        return self._template.keeps_prompt(thinking)
 
 
 def _well_formed(text: str) -> str:

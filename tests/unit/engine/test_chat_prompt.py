@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from engine import EndReason, Message, Segment
 from engine.chat.prompt import Plan, as_written, plan
 from engine.chat.reply import ReplyStream
-from engine.chat.template import ChatTemplate
 from engine.errors import CheckpointError
 from tests.support.texts import texts
 from tests.support.tiny_tokenizer import KEEPING, REWRITING, tiny_tokenizer
@@ -84,6 +83,7 @@ def test_first_turn_has_no_history():
         (spelled("Yes, and more"), {"budget": 5}, EndReason.BUDGET),
         (spelled("Yes 😀")[:-2], {}, None),  # Stop in the middle of an emoji
         (spelled("Yes 😀")[:-1], {}, None),
+        (spelled("Yes 😀"), {}, None),  # its last token completes a character that the caches hold half of
         (spelled("Y"), {}, None),
     ],
 )
@@ -154,6 +154,21 @@ def test_with_such_a_template_a_turn_reads_only_its_own_and_the_reply_before():
     assert len(set(sizes[1:])) == 1
 
 
+def test_the_cut_counts_the_last_token_of_the_reply():
+    """Turn one keeps its prompt, turn two does not, and starts with the last token of turn one."""
+    tokenizer = tiny_tokenizer(
+        KEEPING.replace("(m.reasoning_content or enable_thinking is defined)", "m.reasoning_content")
+    )
+    user = Message("user", "Hi")
+    _, answer = write(tokenizer, [user], tokenizer.encode("Hm.\n</think>\n\nYes<|im_end|>"), True)
+    made = plan(tokenizer, [user, answer, Message("user", "Go")], False)
+    assert made.history == answer.segments
+    assert [tokenizer.decode(s.tokens) for s in made.prefill] == [
+        "<|im_end|>\n<|im_start|>user\nGo<|im_end|>\n",
+        "<|im_start|>assistant\n<think>\n\n</think>\n\n",
+    ]
+
+
 def test_without_the_cut_the_boundary_before_the_generation_prompt_does_not_exist():
     """Why `stable` is there: with one prefill segment such a template loses everything, every turn."""
     user = Message("user", "Hi")
@@ -211,11 +226,6 @@ def test_a_template_that_writes_nothing_is_refused():
     tokenizer = tiny_tokenizer("{{ '' }}")
     with pytest.raises(CheckpointError, match="nothing"):
         plan(tokenizer, [Message("user", "Hi")], None)
-
-
-def test_keeps_history_is_found_by_trying():
-    assert ChatTemplate(KEEPING, {}).keeps_history(True)
-    assert not ChatTemplate(REWRITING, {}).keeps_history(True)
 
 
 # ------------------------------------------------------------------------------------------------- random chats

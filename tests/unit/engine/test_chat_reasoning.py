@@ -90,6 +90,7 @@ def test_what_looks_like_an_answer_is_never_hidden(text):
         (True, "try `x\n</think>\n\nYes.", "try `x", "Yes."),
         (True, "try `x </think>\n\nYes.", "try `x", "Yes."),
         (True, "```py\nx = 1\n</think>\n\nYes.", "```py\nx = 1", "Yes."),
+        (True, "```\n<think>\n```\n```\nx\n</think>\nYes.", "```\n<think>\n```\n```\nx", "Yes."),
         (True, "a `b </think>" + "c" * 100 + "`", "a `b", "c" * 100 + "`"),
     ],
 )
@@ -101,6 +102,22 @@ def test_cases(inside, text, reasoning, answer):
 def read_by_character(text, inside):
     pieces = split(list(text), inside)
     return channel(pieces, "reasoning"), channel(pieces, "answer")
+
+
+@pytest.mark.parametrize("space", [60, 64, 65, 100])
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("rest", ["<think>a</think>b", "</think>b", "b"])
+def test_much_white_space_before_the_first_tag(space, inside, rest):
+    text = " " * space + rest
+    assert read(text, inside) == read_by_character(text, inside)
+    if not inside and space > 64:
+        assert read(text, inside) == ("", text)
+
+
+def test_a_doubtful_tag_is_decided_after_a_while():
+    splitter = ReasoningSplitter(True)
+    splitter.push("a `b </think>")
+    assert channel([p for _ in range(70) for p in splitter.push("c")], "answer") == "c" * 70
 
 
 def test_text_is_not_held_longer_than_a_tag_could_be():

@@ -180,9 +180,9 @@ class TestTemplate:
             ChatTemplate(source, {}).render([Message("assistant", "`</think>` ends it")], None) == "`</think>` ends it"
         )
 
-    def test_which_templates_keep_history(self):
-        assert all(TOKENIZER.keeps_history(t) for t in (None, True, False))
-        assert not any(tiny_tokenizer(REWRITING).keeps_history(t) for t in (None, True, False))
+    def test_which_templates_keep_the_prompt(self):
+        assert all(TOKENIZER.keeps_prompt(t) for t in (None, True, False))
+        assert not any(tiny_tokenizer(REWRITING).keeps_prompt(t) for t in (None, True, False))
 
     def test_refusal_carries_the_templates_words(self):
         template = ChatTemplate("{{ raise_exception('roles must alternate') }}", {})
