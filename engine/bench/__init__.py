@@ -1,0 +1,5 @@
+"""The benchmark: arms of one loaded pair, interleaved at random, compared pair by pair, with proof and record.
+
+In the order data walks through: `prompts`, `rig` (one pair made measurable), `arms`, `design` (order), `trials`
+(running), `statistics`, `equality`, `environment`, `presets`, `record`, `cli`. `check` is the resumable equality run.
+"""

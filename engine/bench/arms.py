@@ -1,0 +1,157 @@
+"""What an arm is, and the arms of decode that run the engine's own loops.
+
+The clock of a decode arm starts with the boundary restored and the first token chosen, and stops when the
+last token is on the host, so prefill does not blur it. The head's own prefill (catch-up) falls inside: it is
+accept-hook time of the first round.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from engine.arrays import token
+from engine.bench.clock import measured
+from engine.bench.prompts import Prompt
+from engine.bench.rig import Rig
+from engine.bench.sample import Sample
+from engine.bench.tally import drafts, forwards
+from engine.bench.widths import FixedWidth, RandomWidths, Widths
+from engine.decode import Line, classic, speculative
+from engine.decode.prefill import Interrupted
+from engine.drafter import HeadState
+from engine.events import EndReason, PrefillProgress, ReplyStats, Round
+from engine.request import Sampler
+from engine.sampling import Chooser
+from engine.telemetry.stats import StatsBuilder
+
+Run = Callable[[Prompt, threading.Event], Sample]
+"""Raises Interrupted when the event was set before the run was complete."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One thing that is measured.
+
+    moves: counters (see `tally`) that must move in this arm, and may not in an arm that does not list them.
+    """
+
+    name: str
+    run: Run
+    moves: frozenset[str]
+
+
+def again(arm: Arm) -> Arm:
+    """The same arm under a second name: the A/A control. Whatever differs between the two is noise."""
+    return replace(arm, name=f"{arm.name} again")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What every decode arm writes: `tokens` tokens (2 or more), on past any end of reply."""
+
+    tokens: int
+    sampler: Sampler
+    seed: int = 0
+
+
+def classic_arm(rig: Rig, task: Task) -> Arm:
+    """Classic decode with no head following: what a chat does with MTP off."""
+    return _decode_arm(rig, task, "classic", None, lambda _: FixedWidth(1), {forwards(1)})
+
+
+def block_arm(rig: Rig, task: Task, drafter: str, width: int, *, detailed: bool = False) -> Arm:
+    """MTP with a fixed verify block, never parked.
+
+    drafter: its name in the rig.
+    detailed: synchronise between stages; for stage times, not for ratios.
+    """
+    name = f"block {width}, {drafter} head"
+    return _decode_arm(
+        rig, task, name, drafter, lambda _: FixedWidth(width), {forwards(width), drafts(drafter)}, detailed
+    )
+
+
+def random_widths_arm(rig: Rig, task: Task, drafter: str, widths: tuple[int, ...]) -> Arm:
+    """MTP with another width every round, 1 (classic) among them: the hardest arm for equality."""
+
+    def draw(prompt: Prompt) -> Widths:
+        return RandomWidths((1, *widths), f"{task.seed} {prompt.name}")
+
+    # Which widths a short run draws is chance; that it drafts is not.
+    return _decode_arm(rig, task, f"random widths, {drafter} head", drafter, draw, {drafts(drafter)})
+
+
+def _decode_arm(
+    rig: Rig,
+    task: Task,
+    name: str,
+    drafter: str | None,
+    widths: Callable[[Prompt], Widths],
+    moves: set[str],
+    detailed: bool = False,
+) -> Arm:
+    def run(prompt: Prompt, stop: threading.Event) -> Sample:
+        line = begin(rig, task, prompt, stop, follow=drafter is not None)
+        first, chosen_widths = line.last, widths(prompt)
+        with measured(rig) as clock:
+            rounds = _decode(rig, line, drafter, chosen_widths, stop, detailed)
+            clock.stop()
+        if line.ended is None:
+            raise Interrupted
+        tokens = (first, *(token for round_ in rounds for token in round_.tokens))
+        return Sample(clock.seconds, tokens, clock.counts, _figures(prompt, rounds), detailed)
+
+    return Arm(name, run, frozenset(moves))
+
+
+def begin(rig: Rig, task: Task, prompt: Prompt, stop: threading.Event, *, follow: bool) -> Line:
+    """A reply whose first token is chosen, on the restored boundary of its prompt.
+
+    follow: a head follows. What it was told in the prefill waits in it.
+    """
+    state, told, rows = rig.restored(rig.boundary(prompt, stop))
+    head = HeadState.restored(told) if follow else None
+    chooser = Chooser(task.sampler, task.seed, rig.target.vocab_size, prompt.tokens)
+    chosen = chooser.row(rows.logits[0], state.length)
+    chooser.emit(chosen)
+    if head is not None:
+        head.tell(chosen, rows.hidden)
+    return Line(state, head, chooser, _budget(task.tokens - 1), token(chosen))
+
+
+def _budget(tokens: int) -> Callable[[int], EndReason | None]:
+    left = tokens
+
+    def ends(_: int) -> EndReason | None:
+        nonlocal left
+        left -= 1
+        return EndReason.BUDGET if left <= 0 else None
+
+    return ends
+
+
+def _decode(
+    rig: Rig, line: Line, drafter: str | None, widths: Widths, stop: threading.Event, detailed: bool
+) -> list[Round]:
+    """The engine's two loops, handing over to each other where the width crosses 1."""
+    rounds: list[Round] = []
+    while line.ended is None and not stop.is_set():
+        if drafter is not None and widths.now > 1:
+            loop = speculative(rig.target, rig.drafters[drafter], line, stop, lambda: widths.now, detailed)
+        else:
+            loop = classic(rig.target, line, stop, lambda: widths.now > 1)
+        for round_ in loop:
+            rounds.append(round_)
+            widths.advance()
+    return rounds
+
+
+def _figures(prompt: Prompt, rounds: list[Round]) -> ReplyStats:
+    builder = StatsBuilder()
+    length = len(prompt.tokens)
+    builder.prefill(PrefillProgress(length, length, restored=length, seconds=0.0))
+    for round_ in rounds:
+        builder.observe(round_)
+    return builder.build()

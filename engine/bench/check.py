@@ -1,0 +1,176 @@
+"""The equality run: every prompt, temperature and arm writes the same token ids as classic decode.
+
+It is long, so it is a list of independent cells (prompt x temperature x arm) that are finished one by one
+and kept. Comparing happens afterwards, from what was kept: an interrupted run continues, and a finished one
+is judged again in a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import engine
+from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_arm
+from engine.bench.equality import Difference, differing_ids, first_difference
+from engine.bench.progress import Progress, Row
+from engine.bench.prompts import Prompt
+from engine.bench.rig import Rig
+from engine.bench.sample import Sample
+from engine.request import Sampler
+from engine.telemetry.environment import environment
+
+WIDTHS = (2, 3, 4, 5)
+TEMPERATURES = (0.0, 0.8)
+FORMAT = 1
+"""Raised when cells of before must not count any more."""
+_NO_TOKENS = ("cli", "bench", "telemetry", "hub")
+"""Folders of the engine that have no say in which token comes next."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be compared. arms: by temperature, the reference first. missing: what cannot be run here, and why."""
+
+    prompts: Sequence[Prompt]
+    arms: dict[float, list[Arm]]
+    missing: tuple[str, ...] = ()
+
+    def cells(self) -> Iterator[tuple[str, Prompt, Arm]]:
+        """(id, prompt, arm), all arms of one prompt together, so that its boundary is read once."""
+        for prompt in self.prompts:
+            for temperature, arms in self.arms.items():
+                for arm in arms:
+                    yield cell_id(prompt, temperature, arm), prompt, arm
+
+    @property
+    def size(self) -> int:
+        return len(self.prompts) * sum(map(len, self.arms.values()))
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """One arm over all finished cells, against the reference.
+
+    cells / tokens: compared. differing: ids that differ. acceptance: accepted / drafted, None without drafts.
+    differences: (cell, first difference), for every cell that differs.
+    """
+
+    name: str
+    cells: int
+    tokens: int
+    differing: int
+    drafted: int
+    accepted: int
+    rounds: int
+    differences: tuple[tuple[str, Difference], ...]
+
+    @property
+    def acceptance(self) -> float | None:
+        return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def mean_acceptance_length(self) -> float:
+        return 1.0 + self.accepted / self.rounds if self.rounds else 1.0
+
+
+def plan_check(rig: Rig, prompts: Sequence[Prompt], tokens: int, seed: int, *, random_widths: bool) -> Plan:
+    """Classic against every width of WIDTHS that may be used here, with every head that can be had."""
+    allowed = tuple(w for w in WIDTHS if w in rig.pair.info.verdict.widths)
+    missing = [f"block {w}: did not pass the exactness probe" for w in WIDTHS if w not in allowed and rig.drafters]
+    if not rig.drafters:
+        missing.append(f"MTP: {rig.pair.info.drafter_reason or 'there is no drafter'}")
+    elif len(rig.drafters) < 2:
+        missing.append("the dense head: the checkpoint holds it quantized only")
+    arms: dict[float, list[Arm]] = {}
+    for temperature in TEMPERATURES:
+        task = Task(tokens, Sampler(temperature), seed)
+        arms[temperature] = [classic_arm(rig, task)]
+        for drafter in rig.drafters:
+            arms[temperature] += [block_arm(rig, task, drafter, width) for width in allowed]
+            if random_widths and allowed:
+                arms[temperature].append(random_widths_arm(rig, task, drafter, allowed))
+    return Plan(prompts, arms, tuple(missing))
+
+
+def run_check(
+    plan: Plan, progress: Progress, stop: threading.Event, report: Callable[[int, str], None] = lambda done, cell: None
+) -> bool:
+    """Run the cells that are not kept yet. Returns whether all are finished; False when stopped.
+
+    report: called before each cell with the number of finished ones and its id.
+
+    Raises:
+        Interrupted: `stop` was set in the middle of a cell. All cells before it are kept.
+    """
+    for done, (cell, prompt, arm) in enumerate(plan.cells()):
+        if cell in progress.rows:
+            continue
+        if stop.is_set():
+            return False
+        report(done, cell)
+        progress.add(cell, _row(arm.run(prompt, stop)))
+    return True
+
+
+def judge(plan: Plan, progress: Progress) -> list[ArmResult]:
+    """Compare what is kept, arm by arm, against the first arm of its temperature."""
+    found: dict[str, list[tuple[str, Row, Row]]] = {}
+    for prompt in plan.prompts:
+        for temperature, arms in plan.arms.items():
+            reference = progress.rows.get(cell_id(prompt, temperature, arms[0]))
+            for arm in arms[1:]:
+                pairs = found.setdefault(arm.name, [])
+                cell = cell_id(prompt, temperature, arm)
+                if reference is not None and cell in progress.rows:
+                    pairs.append((cell, reference, progress.rows[cell]))
+    return [_compare(name, pairs) for name, pairs in found.items()]
+
+
+def run_key(rig: Rig, tokens: int, seed: int) -> str:
+    """Changes with anything that may change a token id or an acceptance: weights, code, versions, policy, task."""
+    here, info = environment(), rig.pair.info
+    heads = [(name, d.info.source, d.info.representation) for name, d in sorted(rig.drafters.items())]
+    parts = (
+        FORMAT, here.pacenote, source_digest(), here.mlx, here.mlx_lm, info.weights_hash, heads, info.device,
+        info.policy, info.verdict.kernel, tokens, seed,
+    )  # fmt: skip
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def source_digest() -> str:
+    """Of the engine's source that decides tokens. The version number does not change with every commit."""
+    root = Path(engine.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).parts[0] not in _NO_TOKENS:
+            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def cell_id(prompt: Prompt, temperature: float, arm: Arm) -> str:
+    text = hashlib.sha256(repr(prompt.tokens).encode()).hexdigest()[:8]
+    return f"{prompt.name} ({text}), temperature {temperature}, {arm.name}"
+
+
+def _row(sample: Sample) -> Row:
+    stats = sample.stats
+    figures = {"drafted": stats.drafted, "accepted": stats.accepted, "rounds": stats.rounds} if stats else {}
+    return {"tokens": list(sample.tokens), **figures}
+
+
+def _compare(name: str, pairs: Sequence[tuple[str, Row, Row]]) -> ArmResult:
+    differences = [(cell, d) for cell, a, b in pairs if (d := first_difference(a["tokens"], b["tokens"])) is not None]
+    return ArmResult(
+        name=name,
+        cells=len(pairs),
+        tokens=sum(len(a["tokens"]) for _, a, _ in pairs),
+        differing=sum(differing_ids(a["tokens"], b["tokens"]) for _, a, b in pairs),
+        drafted=sum(b.get("drafted", 0) for _, _, b in pairs),
+        accepted=sum(b.get("accepted", 0) for _, _, b in pairs),
+        rounds=sum(b.get("rounds", 0) for _, _, b in pairs),
+        differences=tuple(differences),
+    )

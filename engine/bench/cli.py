@@ -1,0 +1,165 @@
+"""`pacenote bench`: its options, and what it prints while it runs. The only module of the benchmark that prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from datetime import date
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from engine.bench import check, environment
+from engine.bench.arms import Task
+from engine.bench.experiment import Outcome, evaluate
+from engine.bench.presets import PRESETS
+from engine.bench.progress import Progress
+from engine.bench.prompts import BENCH, CHECK, read_prompts
+from engine.bench.record import Record, write
+from engine.bench.rig import Rig, load_rig
+from engine.bench.tables import check_table, equality, ratios, stages, times
+from engine.bench.trials import Trials, run_trials
+from engine.cli.interrupt import interruptible
+from engine.cli.loading import ProgressLine, add_model_arguments, load_options
+from engine.decode.prefill import Interrupted
+from engine.errors import KnownError
+from engine.events import LoadProgress
+from engine.request import Sampler
+
+NAME = "bench"
+HELP = "measure speed against classic decode or mlx_lm, and check that the tokens are equal"
+CHECK_TOKENS, BENCH_TOKENS = 200, 64
+STAGE_RUNS = 3
+"""Runs per arm with detailed timing, for the table of stages."""
+INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_arguments(parser)
+    what = parser.add_argument_group("what")
+    what.add_argument("--preset", choices=sorted(PRESETS), default="mtp", help="default: mtp")
+    what.add_argument("--check", action="store_true", help="the resumable equality run instead of a speed measurement")
+    what.add_argument("--prompts", type=Path, metavar="FILE", help="JSON list of prompts instead of the bundled ones")
+    what.add_argument(
+        "--tokens", type=int, metavar="N", help=f"per reply (default {BENCH_TOKENS}, {CHECK_TOKENS} with --check)"
+    )
+    what.add_argument("--seed", type=int, default=0, metavar="N", help="of sampling and of the order of runs")
+    speed = parser.add_argument_group("speed")
+    speed.add_argument("--pairs", type=int, default=30, metavar="N", help="interleaved blocks (default 30)")
+    speed.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (default)")
+    speed.add_argument(
+        "--out", type=Path, default=Path("docs/benchmark_results"), metavar="DIR", help="where the record goes"
+    )
+    speed.add_argument("--anyway", action="store_true", help="measure on a busy machine; the record says so")
+    checking = parser.add_argument_group("with --check")
+    checking.add_argument("--progress", type=Path, metavar="FILE", help="finished cells; an interrupted run continues")
+    checking.add_argument(
+        "--random-widths", action=argparse.BooleanOptionalAction, default=True, help="also switch widths every round"
+    )
+    parser.set_defaults(usage_error=parser.error)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 0 when all that was promised held, 1 when not, 130 when interrupted."""
+    tokens = args.tokens if args.tokens is not None else CHECK_TOKENS if args.check else BENCH_TOKENS
+    if tokens < 2 or args.pairs < 1:
+        args.usage_error("--tokens must be at least 2 and --pairs at least 1")
+    try:
+        task = Task(tokens, Sampler(args.temperature), args.seed)
+    except ValueError as error:
+        args.usage_error(str(error))
+    with interruptible() as stop:
+        return _check(args, task, stop) if args.check else _bench(args, task, stop)
+
+
+def _load(args: argparse.Namespace, stop: threading.Event, *, both_heads: bool) -> Rig:
+    with ProgressLine(sys.stderr) as line:
+        return load_rig(load_options(args), line.show, stop, both_heads=both_heads)
+
+
+# -- equality ---------------------------------------------------------------------------------------------
+
+
+def _check(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
+    rig = _load(args, stop, both_heads=True)
+    prompts = read_prompts(args.prompts or CHECK, rig.pair.tokenizer)
+    plan = check.plan_check(rig, prompts, task.tokens, task.seed, random_widths=args.random_widths)
+    path = args.progress or user_cache_path("pacenote") / "check.jsonl"
+    progress = Progress(path, check.run_key(rig, task.tokens, task.seed))
+    if progress.damaged:
+        print(f"{progress.damaged} damaged lines in {path} are left out; their cells run again.", file=sys.stderr)
+    finished = False
+    try:
+        with ProgressLine(sys.stderr) as line:
+            finished = check.run_check(
+                plan, progress, stop, lambda done, cell: line.show(LoadProgress(cell, done, plan.size))
+            )
+    except Interrupted:
+        pass  # reported below: what is finished is kept
+    results = check.judge(plan, progress)
+    print(f"{rig.pair.info.name} ({rig.pair.info.weights_hash}) on {rig.pair.info.device}; {rig.pair.info.policy}")
+    print(f"{len(prompts)} prompts x {task.tokens} tokens, temperatures {check.TEMPERATURES}, seed {task.seed}")
+    print("\n".join(check_table(results)))
+    for missing in plan.missing:
+        print(f"not compared: {missing}")
+    if not finished:
+        done = sum(cell in progress.rows for cell, _, _ in plan.cells())
+        print(f"Interrupted: {done} of {plan.size} cells are finished and kept in {path}. Run it again to continue.")
+        return INTERRUPTED
+    differing = sum(result.differing for result in results)
+    tokens = sum(result.tokens for result in results)
+    print(f"{differing} differing token ids in {tokens} compared.")
+    return 1 if differing or not tokens else 0
+
+
+# -- speed ------------------------------------------------------------------------------------------------
+
+
+def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
+    preset = PRESETS[args.preset]
+    machine = environment.look()
+    stamp = environment.admit(machine, anyway=args.anyway)
+    rig = _load(args, stop, both_heads=preset.both_heads)
+    prompts = read_prompts(args.prompts or BENCH, rig.pair.tokenizer)
+    outcomes: list[Outcome] = []
+    for experiment in preset.build(rig, prompts, task):
+        with ProgressLine(sys.stderr) as line:
+
+            def report(block: int, arm: str, line: ProgressLine = line) -> None:
+                line.show(
+                    LoadProgress(f"{arm}: block {block + 1} of {args.pairs}" if block >= 0 else f"{arm}: warm-up")
+                )
+
+            trials = run_trials(experiment.arms, experiment.prompts, args.pairs, args.seed, stop, report)
+            extra = Trials((), 0)
+            if trials.kept and experiment.stages and not stop.is_set():
+                extra = run_trials(experiment.stages, experiment.prompts, STAGE_RUNS, args.seed, stop, report)
+        if not trials.kept:
+            break
+        outcome = evaluate(experiment, trials, extra, args.seed)
+        outcomes.append(outcome)
+        for lines in (times(outcome), ratios(outcome), equality(outcome), stages(outcome)):
+            print("\n".join([*lines, ""]))
+    if not outcomes:
+        raise KnownError("Stopped before a block was whole.", kept="No record was written.", todo="Run it again.")
+    record = Record(
+        feature=preset.feature,
+        title=preset.title,
+        info=rig.pair.info,
+        drafters={name: drafter.info for name, drafter in rig.drafters.items()},
+        before=machine,
+        after=environment.look(),
+        stamp=" ".join(filter(None, (stamp, "Stopped before all blocks were done." if stop.is_set() else ""))),
+        task=task,
+        pairs=args.pairs,
+        day=date.today(),
+        command=["pacenote", *args.argv],
+        not_measured=preset.not_measured,
+        outcomes=outcomes,
+    )
+    for path in write(record, args.out):
+        print(f"written: {path}")
+    if stop.is_set():
+        return INTERRUPTED
+    return 1 if any(outcome.failed for outcome in outcomes) else 0

@@ -1,0 +1,53 @@
+"""What this machine was like during a benchmark, and whether it is quiet enough for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import KnownError
+from engine.telemetry.environment import Conditions, Environment, conditions, environment
+
+BUSY_LOAD = 0.25
+"""Load per core above which a benchmark is refused: a quarter of every core is somebody else's."""
+
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """governor: of the first core, "unknown" where the system does not say. busy: load per core, None likewise."""
+
+    environment: Environment
+    conditions: Conditions
+    governor: str
+    busy: float | None
+
+
+def look(governor: Path = _GOVERNOR) -> Machine:
+    """Call it before loading a model: afterwards the load is our own."""
+    here, now = environment(), conditions()
+    try:
+        clock = governor.read_text().strip()
+    except OSError:
+        clock = "unknown"  # macOS, containers, virtual machines
+    return Machine(here, now, clock, now.load[0] / here.cpus if now.load and here.cpus else None)
+
+
+def admit(machine: Machine, *, anyway: bool) -> str:
+    """Refuse a benchmark on a busy machine.
+
+    Returns:
+        What must be stamped into the record: "" on a quiet machine.
+
+    Raises:
+        KnownError: it is busy and `anyway` was not asked for.
+    """
+    if machine.busy is None or machine.busy <= BUSY_LOAD:
+        return ""
+    what = f"This machine is busy: a load of {machine.busy:.2f} per core in the last minute, {BUSY_LOAD} is the limit."
+    if not anyway:
+        raise KnownError(
+            what, todo="Close other programs and wait a minute, or measure with --anyway, which the record will say."
+        )
+    return f"{what} Measured anyway, as asked."

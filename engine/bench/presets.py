@@ -1,0 +1,120 @@
+"""What `pacenote bench` can measure: named sets of experiments on one rig."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.bench.arms import Arm, Task, again, block_arm, classic_arm
+from engine.bench.experiment import Comparison, Experiment
+from engine.bench.mlx_lm_arms import DEFAULT_CHUNK, mlx_lm_arm, mlx_lm_prefill_arm
+from engine.bench.prefill_arm import prefill_arm
+from engine.bench.prompts import Prompt, of_length
+from engine.bench.rig import Rig
+from engine.errors import KnownError
+
+WIDTHS = (2, 3, 4, 5)
+PREFILL_TOKENS = 500
+
+
+@dataclass(frozen=True)
+class Preset:
+    """feature: first part of the record's name. build: (rig, prompts, task) -> experiments.
+
+    both_heads: the head is loaded dense and quantized. not_measured: beyond what the experiments say themselves.
+    """
+
+    feature: str
+    title: str
+    build: Callable[[Rig, Sequence[Prompt], Task], list[Experiment]]
+    both_heads: bool
+    not_measured: tuple[str, ...]
+
+
+def _mtp(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
+    allowed = [w for w in WIDTHS if w in rig.pair.info.verdict.widths]
+    if not rig.drafters or not allowed:
+        reason = rig.pair.info.drafter_reason or rig.pair.info.verdict.reason
+        raise KnownError(f"There is no MTP to measure here. {reason}", todo="Choose a model with a usable MTP head.")
+    classic = classic_arm(rig, task)
+    chosen = _heads_and_widths(rig, allowed)
+    blocks = [block_arm(rig, task, drafter, width) for drafter, width in chosen]
+    return [
+        Experiment(
+            title="Classic decode and MTP",
+            work=f"{task.tokens - 1} tokens after the first, from a restored boundary; the head's prefill included",
+            tokens=task.tokens - 1,
+            arms=[classic, again(classic), *blocks],
+            prompts=prompts,
+            control=(classic.name, again(classic).name),
+            comparisons=[Comparison(arm.name, classic.name) for arm in blocks],
+            equal_to=classic.name,
+            must_equal=frozenset(arm.name for arm in (again(classic), *blocks)),
+            stages=[block_arm(rig, task, drafter, width, detailed=True) for drafter, width in chosen],
+        )
+    ]
+
+
+def _heads_and_widths(rig: Rig, allowed: Sequence[int]) -> list[tuple[str, int]]:
+    """The head as a chat loads it at every width; its other representation at one, which is enough to compare them."""
+    usual, *others = rig.drafters
+    middle = min(allowed, key=lambda width: abs(width - 3))
+    return [*((usual, width) for width in allowed), *((other, middle) for other in others)]
+
+
+def _classic_vs_mlx_lm(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
+    if task.sampler.temperature:
+        raise KnownError("mlx_lm draws other noise than Pacenote.", todo="Compare with mlx_lm at temperature 0.")
+    classic, peer = classic_arm(rig, task), mlx_lm_arm(rig, task)
+    decode = Experiment(
+        title="Decode against mlx_lm",
+        work=f"{task.tokens - 1} tokens after the first, from a restored boundary",
+        tokens=task.tokens - 1,
+        arms=[classic, again(classic), peer],
+        prompts=prompts,
+        control=(classic.name, again(classic).name),
+        comparisons=[Comparison(classic.name, peer.name, bound=1.0)],
+        equal_to=classic.name,
+        must_equal=frozenset({again(classic).name}),
+    )
+    ours, following = prefill_arm(rig, head=False), prefill_arm(rig, head=True)
+    chunks = sorted({DEFAULT_CHUNK, rig.target.backend.prefill_chunk})
+    peers = [mlx_lm_prefill_arm(rig, chunk, PREFILL_TOKENS) for chunk in chunks]
+    prefill_arms: list[Arm] = [ours, again(ours), following, *peers]
+    prefill = Experiment(
+        title=f"Prefill of {PREFILL_TOKENS} tokens against mlx_lm",
+        work="from an empty cache to the first token on the host",
+        tokens=PREFILL_TOKENS,
+        arms=prefill_arms,
+        prompts=[of_length(prompts, PREFILL_TOKENS)],
+        control=(ours.name, again(ours).name),
+        comparisons=[Comparison(arm.name, peer.name, bound=1.0) for arm in (ours, following) for peer in peers],
+        equal_to=ours.name,
+        must_equal=frozenset({again(ours).name, following.name}),
+    )
+    return [decode, prefill]
+
+
+_ALWAYS = (
+    "Any other machine, power state or temperature of the device than the ones above.",
+    "Contexts longer than these prompts and replies.",
+    "Memory and energy.",
+    "The chat around the engine: template, detokenizer, window, session log.",
+)
+
+PRESETS = {
+    "mtp": Preset(
+        "mtp",
+        "MTP against classic decode",
+        _mtp,
+        both_heads=True,
+        not_measured=(*_ALWAYS, "The pace: every MTP arm has a fixed width and is never parked."),
+    ),
+    "classic-vs-mlx-lm": Preset(
+        "classic-vs-mlx-lm",
+        "Classic decode and prefill against mlx_lm",
+        _classic_vs_mlx_lm,
+        both_heads=False,
+        not_measured=(*_ALWAYS, "mlx_lm's own loading: it runs on the weights as Pacenote's policy holds them."),
+    ),
+}

@@ -1,0 +1,193 @@
+"""The record of a benchmark: docs/benchmark_results/<feature>-<hardware>-<date>.md, and its raw samples as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from engine.bench import tables
+from engine.bench.arms import Task
+from engine.bench.environment import Machine
+from engine.bench.experiment import Outcome
+from engine.bench.statistics import CONFIDENCE, RESAMPLES
+from engine.errors import KnownError
+from engine.events import DrafterInfo, EngineInfo
+
+VERSION = 1
+"""Of the JSON file."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Everything a record says. before / after: the machine at the start and the end.
+
+    stamp: why the numbers deserve less trust, "" when nothing is known against them.
+    """
+
+    feature: str
+    title: str
+    info: EngineInfo
+    drafters: Mapping[str, DrafterInfo]
+    before: Machine
+    after: Machine
+    stamp: str
+    task: Task
+    pairs: int
+    day: date
+    command: Sequence[str]
+    not_measured: Sequence[str]
+    outcomes: Sequence[Outcome]
+
+
+def write(record: Record, folder: Path) -> tuple[Path, Path]:
+    """Write the Markdown record and the JSON file beside it; an earlier record of the same day is kept.
+
+    Raises:
+        KnownError: the disk refuses.
+    """
+    name = f"{record.feature}-{hardware(record.info.device, record.before.environment.cpus)}-{record.day.isoformat()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        number = 1
+        while (path := folder / f"{name}{f'-{number}' if number > 1 else ''}.md").exists():
+            number += 1
+        raw = path.with_suffix(".json")
+        raw.write_text(json.dumps(as_json(record), separators=(",", ":")) + "\n", encoding="utf-8")
+        path.write_text("\n".join(as_markdown(record, raw.name)) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise KnownError(
+            f"The record cannot be written to {folder}: {error.strerror}.",
+            kept="The figures were printed above.",
+            todo="Name another folder with --out.",
+        ) from error
+    return path, raw
+
+
+def hardware(device: str, cores: int) -> str:
+    """A device's name for a file name, e.g. "apple-m3-max-16-cores"."""
+    plain = re.sub(r"\((r|tm|c)\)|\b(cpu|processor)\b|@.*?hz", " ", device.lower())
+    return re.sub(r"[^a-z0-9]+", "-", f"{plain} {cores} cores").strip("-")
+
+
+def as_json(record: Record) -> dict[str, Any]:
+    """Raw samples and what is needed to compute every figure of the record again."""
+    return {
+        "record": "pacenote bench",
+        "version": VERSION,
+        "feature": record.feature,
+        "day": record.day.isoformat(),
+        "command": list(record.command),
+        "model": dataclasses.asdict(record.info),
+        "drafters": {name: dataclasses.asdict(info) for name, info in record.drafters.items()},
+        "machine": {"before": dataclasses.asdict(record.before), "after": dataclasses.asdict(record.after)},
+        "stamp": record.stamp,
+        "task": dataclasses.asdict(record.task),
+        "pairs": record.pairs,
+        "experiments": [_experiment(outcome) for outcome in record.outcomes],
+    }
+
+
+def as_markdown(record: Record, raw: str) -> Iterator[str]:
+    yield f"# {record.title}"
+    yield ""
+    yield f"{record.info.name} on {record.info.device}, {record.day.isoformat()}. Raw samples: `{raw}`."
+    if record.stamp:
+        yield ""
+        yield f"**{record.stamp}**"
+    for outcome in record.outcomes:
+        yield from _section(outcome)
+    yield from ("", "## Environment", "")
+    yield from tables.table(("what", "value"), _environment(record))
+    yield from ("", "## How to read this", "")
+    yield from _notes(record)
+    yield from ("", "## Thrown away", "")
+    for outcome in record.outcomes:
+        kept, warm_up = outcome.trials, outcome.trials.warm_up + outcome.stages.warm_up
+        cut = f", {kept.cut} runs of a block that was stopped" if kept.cut else ""
+        yield f"- {outcome.experiment.title}: {warm_up} warm-up runs{cut}. No other sample was left out."
+    yield from ("", "## Not measured", "")
+    for text in record.not_measured:
+        yield f"- {text}"
+    yield from ("", "## Repeat", "", "```sh", shlex.join(record.command), "```")
+
+
+def _section(outcome: Outcome) -> Iterator[str]:
+    experiment = outcome.experiment
+    blocks = len(outcome.trials.samples(experiment.equal_to))
+    prompts = ", ".join(f"{prompt.name} ({len(prompt.tokens)} tokens)" for prompt in experiment.prompts)
+    yield from (
+        "",
+        f"## {experiment.title}",
+        "",
+        f"Work of every run: {experiment.work}. {blocks} blocks. Prompts: {prompts}.",
+    )
+    for title, lines in (
+        ("", tables.times(outcome)),
+        ("Ratios, pair by pair", tables.ratios(outcome)),
+        ("Token ids", tables.equality(outcome)),
+        ("Stages of a round, from extra runs with detailed timing", tables.stages(outcome)),
+        ("Proof that the arms differ", tables.proof(outcome)),
+    ):
+        if lines:
+            yield from ("", f"### {title}", "") if title else ("",)
+            yield from lines
+    for problem in outcome.problems:
+        yield f"- **Not proven:** {problem}"
+
+
+def _environment(record: Record) -> list[tuple[str, str]]:
+    here, info = record.before.environment, record.info
+    loads = [" ".join(map(str, m.conditions.load)) or "unknown" for m in (record.before, record.after)]
+    return [
+        ("Pacenote", here.pacenote),
+        ("versions", f"mlx {here.mlx}, mlx-lm {here.mlx_lm}, Python {here.python}"),
+        ("system", f"{here.os}, {here.machine}"),
+        ("device", info.device),
+        ("cores, memory", f"{here.cpus}, {here.memory / 2**30:.1f} GiB"),
+        ("governor, power", f"{record.before.governor}, {record.before.conditions.power}"),
+        ("load before / after", " / ".join(loads)),
+        ("policy", info.policy),
+        ("model", f"{info.path}, {info.parameters} parameters, {info.quantization}, weights {info.weights_hash}"),
+        *(
+            (f"{name} head", f"{d.representation}, {d.bytes} bytes, from {d.source}")
+            for name, d in record.drafters.items()
+        ),
+        ("exactness", f"{info.verdict.state.value}: {info.verdict.reason}"),
+        ("sampler, seed", f"temperature {record.task.sampler.temperature}, {record.task.seed}"),
+    ]
+
+
+def _notes(record: Record) -> Iterator[str]:
+    yield "- One process and one loaded model. Every block runs every arm once, in an order drawn anew."
+    yield f"- Ratios are medians over blocks; intervals are {CONFIDENCE:.0%} bootstrap percentiles of {RESAMPLES}."
+    yield "- A/A: an arm against itself. The band is how far its interval reaches from 1."
+    yield "- A line falls short when the upper end of its interval is under the bound less the band."
+    yield "- Replies run on past EOS, so that all have one length."
+    yield "- The head's prefill is counted in the MTP arms' time, as accept-hook time of the first round."
+    yield "- Ratios come from plain timing. With detailed timing every stage is synchronised, which costs speed."
+
+
+def _experiment(outcome: Outcome) -> dict[str, Any]:
+    experiment = outcome.experiment
+    return {
+        "title": experiment.title,
+        "work": experiment.work,
+        "prompts": [{"name": p.name, "text": p.text, "tokens": p.tokens} for p in experiment.prompts],
+        "arms": [{"name": arm.name, "moves": sorted(arm.moves)} for arm in experiment.arms],
+        "warm_up": outcome.trials.warm_up,
+        "cut": outcome.trials.cut,
+        "samples": [dataclasses.asdict(trial) for trial in outcome.trials.kept],
+        "stage_samples": [dataclasses.asdict(trial) for trial in outcome.stages.kept],
+        "control": dataclasses.asdict(outcome.control),
+        "band": outcome.band,
+        "judged": [dataclasses.asdict(judged) for judged in outcome.judged],
+        "equality": [dataclasses.asdict(equality) for equality in outcome.equality],
+        "problems": list(outcome.problems),
+    }

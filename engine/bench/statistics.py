@@ -1,0 +1,75 @@
+"""Medians, ratios of pairs, bootstrap intervals, and the verdict that takes noise into account."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+RESAMPLES = 10_000
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of one arm's samples, in their unit."""
+
+    median: float
+    minimum: float
+    maximum: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Median of the pairs' ratios with its bootstrap interval (percentile, CONFIDENCE)."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Raises ValueError without values."""
+    if not values:
+        raise ValueError("no samples")
+    return Spread(median(values), min(values), max(values), len(values))
+
+
+def speed_ratio(seconds: Sequence[float], against: Sequence[float], *, seed: int = 0) -> Ratio:
+    """How many times faster than `against`, pair by pair: above 1 is faster.
+
+    Args:
+        seconds, against: of the same work, one pair per block, in the same order.
+
+    Raises:
+        ValueError: no pairs, or not as many on both sides.
+    """
+    if not seconds or len(seconds) != len(against):
+        raise ValueError(f"{len(seconds)} samples cannot be paired with {len(against)}")
+    ratios = [theirs / ours for ours, theirs in zip(seconds, against, strict=True)]
+    low, high = bootstrap_median(ratios, seed=seed)
+    return Ratio(median(ratios), low, high, len(ratios))
+
+
+def bootstrap_median(
+    values: Sequence[float], *, resamples: int = RESAMPLES, confidence: float = CONFIDENCE, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of the median (Efron 1979). Deterministic for a seed."""
+    draw = random.Random(seed)
+    n = len(values)
+    medians = sorted(median(draw.choices(values, k=n)) for _ in range(resamples))
+    tail = (1.0 - confidence) / 2.0
+    return medians[int(tail * resamples)], medians[min(resamples - 1, int((1.0 - tail) * resamples))]
+
+
+def noise_band(control: Ratio) -> float:
+    """How far from 1 an A/A control, an arm against itself, reaches: what this machine's noise can fake."""
+    return max(abs(1.0 - control.low), abs(control.high - 1.0))
+
+
+def falls_short(ratio: Ratio, bound: float, band: float) -> bool:
+    """Whether the interval's upper end is under the bound less the A/A band: noise cannot explain it."""
+    return ratio.high < bound - band

@@ -1,0 +1,132 @@
+"""Outcomes as Markdown tables, for the record and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from engine.bench.check import ArmResult
+from engine.bench.experiment import Equality, Judged, Outcome
+from engine.bench.statistics import Ratio
+from engine.events import ReplyStats
+from engine.telemetry.stats import STAGES, merge, stage_shares
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table; columns are padded, so that it reads in a terminal too."""
+    cells = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(row[n]) for row in cells) for n in range(len(header))]
+    lines = [
+        "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |" for row in cells
+    ]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return lines
+
+
+def times(outcome: Outcome) -> list[str]:
+    rows = []
+    for arm in outcome.experiment.arms:
+        s = outcome.spreads[arm.name]
+        stats = _merged(outcome, arm.name)
+        rows.append(
+            (
+                arm.name,
+                f"{s.median:.4f}",
+                f"{s.minimum:.4f} - {s.maximum:.4f}",
+                str(s.n),
+                f"{outcome.rate(arm.name):.1f}",
+                f"{stats.acceptance_rate:.3f}" if stats and stats.drafted else "",
+                f"{stats.mean_acceptance_length:.2f}" if stats and stats.drafted else "",
+            )
+        )
+    return table(("arm", "median s", "min - max s", "n", "tok/s", "acceptance", "mean acceptance length"), rows)
+
+
+def ratios(outcome: Outcome) -> list[str]:
+    control = outcome.experiment.control
+    rows = [(f"{control[1]} / {control[0]} (A/A)", *_ratio(outcome.control), f"band {outcome.band:.4f}")]
+    rows += [
+        (f"{j.comparison.arm} / {j.comparison.against}", *_ratio(j.ratio), verdict(j, outcome.band))
+        for j in outcome.judged
+    ]
+    return table(("speed of ... relative to ...", "median", "95 % interval", "pairs", "verdict"), rows)
+
+
+def verdict(judged: Judged, band: float) -> str:
+    bound = judged.comparison.bound
+    if bound is None:
+        return ""
+    word = "falls short" if judged.short else "holds"
+    return f"{word}: upper end {judged.ratio.high:.4f} against {bound} - {band:.4f}"
+
+
+def equality(outcome: Outcome) -> list[str]:
+    rows = [(e.arm, str(e.runs), str(e.tokens), _equal(e)) for e in outcome.equality]
+    return table((f"against {outcome.experiment.equal_to}", "runs", "token ids", "result"), rows)
+
+
+def stages(outcome: Outcome) -> list[str]:
+    """Milliseconds per round and shares, from the runs with detailed timing. Empty without such runs."""
+    if not outcome.stages.kept:
+        return []
+    rows = []
+    for arm in outcome.experiment.stages:
+        stats = merge(t.sample.stats for t in outcome.stages.samples(arm.name) if t.sample.stats is not None)
+        shares = stage_shares(stats)
+        cells = [f"{ms:.2f} ({share:.0%})" for ms, share in (shares[stage] for stage in STAGES)]
+        rows.append((arm.name, str(stats.rounds), *cells, f"{_free_drafter(outcome, stats):.2f}"))
+    names = [stage.removesuffix("_ms") for stage in STAGES]
+    return table(("ms per round (share)", "rounds", *names, "ratio to classic if drafting were free"), rows)
+
+
+def proof(outcome: Outcome) -> list[str]:
+    """What moved in each arm, per run. A counter that an arm must not move is empty there."""
+    counters = sorted({name for trial in outcome.trials.kept for name in trial.sample.counts})
+    rows = []
+    for name in counters:
+        cells = []
+        for arm in outcome.experiment.arms:
+            samples = outcome.trials.samples(arm.name)
+            mean = sum(t.sample.counts.get(name, 0) for t in samples) / len(samples)
+            cells.append(f"{mean:.1f}" if mean else "")
+        rows.append((name, *cells))
+    return table(("counted per run (mean)", *(arm.name for arm in outcome.experiment.arms)), rows)
+
+
+def check_table(results: Sequence[ArmResult]) -> list[str]:
+    """The equality run, arm by arm, then the first difference of every cell that differs."""
+    rows = [
+        (
+            r.name,
+            str(r.cells),
+            str(r.tokens),
+            str(r.differing),
+            "" if r.acceptance is None else f"{r.acceptance:.3f}",
+            f"{r.mean_acceptance_length:.2f}",
+        )
+        for r in results
+    ]
+    header = ("against classic", "cells", "token ids", "differing", "acceptance", "mean acceptance length")
+    return [*table(header, rows), *(f"DIFFERS: {cell}: {d}" for r in results for cell, d in r.differences)]
+
+
+def _ratio(ratio: Ratio) -> tuple[str, str, str]:
+    return f"{ratio.median:.4f}", f"{ratio.low:.4f} - {ratio.high:.4f}", str(ratio.n)
+
+
+def _equal(equality: Equality) -> str:
+    if not equality.differing_runs:
+        return "equal"
+    word = "DIFFERENT" if equality.required else "different (not promised)"
+    return f"{word} in {equality.differing_runs} runs; first: {equality.first}"
+
+
+def _merged(outcome: Outcome, arm: str) -> ReplyStats | None:
+    stats = [t.sample.stats for t in outcome.trials.samples(arm) if t.sample.stats is not None]
+    return merge(stats) if stats else None
+
+
+def _free_drafter(outcome: Outcome, stats: ReplyStats) -> float:
+    """Speed relative to the reference arm if draft and accept hook took no time: a bound for any better drafter."""
+    ms = stats.verify_ms + stats.rollback_ms + stats.host_ms
+    tokens_per_second = (stats.accepted + stats.rounds - stats.cut) / ms * 1e3
+    return tokens_per_second / outcome.rate(outcome.experiment.equal_to)

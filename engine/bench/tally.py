@@ -1,0 +1,60 @@
+"""Counts what really ran, inside the models, so that an arm cannot claim to be another one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from engine.drafter import Drafter
+from engine.target import Target
+
+
+def forwards(rows: int) -> str:
+    """Counter of target forwards of so many rows: 1 is a classic step, K a verify block or a prefill chunk."""
+    return f"target forwards of {rows} rows"
+
+
+def peer_forwards(rows: int) -> str:
+    """Counter of forwards that mlx-lm's own loop asked for."""
+    return f"mlx_lm forwards of {rows} rows"
+
+
+def drafts(drafter: str) -> str:
+    """Counter of tokens that a named head proposed."""
+    return f"drafts of the {drafter} head"
+
+
+class Tally:
+    """Counters over the objects of one rig. They are methods wrapped on instances that the rig owns."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def watch_target(self, target: Target) -> None:
+        # `step` and `verify` both go through `hidden`.
+        self._watch(target, "hidden", lambda tokens, state: (forwards(tokens.shape[0]), 1))
+
+    def watch_drafter(self, name: str, drafter: Drafter) -> None:
+        self._watch(drafter, "draft_block", lambda seed, hidden, count, *rest: (drafts(name), count))
+
+    def watched_peer(self, model: Any) -> Callable[..., mx.array]:
+        """`model` as mlx-lm calls it, counted. The model itself stays as it is."""
+
+        def forward(tokens: mx.array, **keywords: Any) -> mx.array:
+            self.counts[peer_forwards(tokens.shape[1])] += 1
+            return model(tokens, **keywords)
+
+        return forward
+
+    def _watch(self, owner: object, method: str, entry: Callable[..., tuple[str, int]]) -> None:
+        plain = getattr(owner, method)
+
+        def counted(*args: Any) -> Any:
+            name, amount = entry(*args)
+            self.counts[name] += amount
+            return plain(*args)
+
+        setattr(owner, method, counted)

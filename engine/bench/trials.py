@@ -1,0 +1,78 @@
+"""Run an experiment: warm up, then interleaved blocks, until done or stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.bench.arms import Arm
+from engine.bench.design import blocks
+from engine.bench.prompts import Prompt
+from engine.bench.sample import Sample
+from engine.decode.prefill import Interrupted
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run in its place: block and order within it count from 0."""
+
+    block: int
+    order: int
+    arm: str
+    prompt: str
+    sample: Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """kept: whole blocks only. warm_up: runs thrown away before them. cut: runs of a block that Stop cut off."""
+
+    kept: tuple[Trial, ...]
+    warm_up: int
+    cut: int = 0
+
+    def seconds(self, arm: str) -> list[float]:
+        """Of one arm, in block order."""
+        return [t.sample.seconds for t in sorted(self.kept, key=lambda t: t.block) if t.arm == arm]
+
+    def samples(self, arm: str) -> list[Trial]:
+        return sorted((t for t in self.kept if t.arm == arm), key=lambda t: t.block)
+
+
+def run_trials(
+    arms: Sequence[Arm],
+    prompts: Sequence[Prompt],
+    count: int,
+    seed: int,
+    stop: threading.Event,
+    report: Callable[[int, str], None] = lambda block, arm: None,
+) -> Trials:
+    """`count` blocks; block n uses prompt n modulo their number. Every arm is warmed up once before them.
+
+    When `stop` is set the unfinished block is dropped; whole blocks are kept.
+
+    report: called before each run with the block's number (-1 in warm-up) and the arm's name.
+    """
+    kept: list[Trial] = []
+    warm_up = 0
+    try:
+        for arm in arms:
+            report(-1, arm.name)
+            arm.run(prompts[0], stop)
+            warm_up += 1
+    except Interrupted:
+        return Trials((), warm_up)
+    for number, order in enumerate(blocks(arms, count, seed)):
+        prompt = prompts[number % len(prompts)]
+        block: list[Trial] = []
+        try:
+            for place, arm in enumerate(order):
+                if stop.is_set():
+                    raise Interrupted
+                report(number, arm.name)
+                block.append(Trial(number, place, arm.name, prompt.name, arm.run(prompt, stop)))
+        except Interrupted:
+            return Trials(tuple(kept), warm_up, cut=len(block))
+        kept += block
+    return Trials(tuple(kept), warm_up)

@@ -1,0 +1,1 @@
+"""The terminal commands. They print; nothing else in the engine does."""

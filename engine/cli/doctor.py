@@ -1,0 +1,72 @@
+"""`pacenote doctor`: what is installed here, what the device is, and whether a pair loads."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from typing import Any
+
+from engine import EngineInfo, KnownError
+from engine.cli.loading import add_model_arguments, load_engine, load_options
+from engine.telemetry.environment import conditions, environment
+
+NAME = "doctor"
+HELP = "versions, device, policy, exactness verdict; loads the demo pair or --model"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="for a bug report or a program")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 0 when the pair loads, 1 when it does not; the rest is printed either way."""
+    info, problem = _load(args)
+    if args.json:
+        print(json.dumps(_report(info, problem), indent=1))
+    else:
+        for name, text in _lines(info, problem):
+            print(f"{name:<11}{text}")
+    return 0 if info is not None else 1
+
+
+def _load(args: argparse.Namespace) -> tuple[EngineInfo | None, str]:
+    try:
+        engine = load_engine(load_options(args))
+    except KnownError as error:
+        return None, f"{error} {error.detail}".strip()
+    info = engine.info
+    engine.close()
+    return info, ""
+
+
+def _report(info: EngineInfo | None, problem: str) -> dict[str, Any]:
+    return {
+        "environment": dataclasses.asdict(environment()),
+        "conditions": dataclasses.asdict(conditions()),
+        "model": dataclasses.asdict(info) if info else None,
+        "problem": problem,
+    }
+
+
+def _lines(info: EngineInfo | None, problem: str) -> list[tuple[str, str]]:
+    here, now = environment(), conditions()
+    lines = [
+        ("pacenote", here.pacenote),
+        ("versions", f"mlx {here.mlx}, mlx-lm {here.mlx_lm}, PySide6 {here.pyside6 or 'absent'}, Python {here.python}"),
+        ("system", f"{here.os}, {here.machine}, {here.cpus} cores, {here.memory / 2**30:.1f} GiB"),
+        ("load", f"{', '.join(map(str, now.load)) or 'unknown'}; power: {now.power}"),
+    ]
+    if info is None:
+        return [*lines, ("model", f"cannot be loaded. {problem}")]
+    drafter = info.drafter
+    return [
+        *lines,
+        ("device", info.device),
+        ("policy", info.policy),
+        ("model", f"{info.name}: {info.parameters / 1e6:.1f} M parameters, {info.quantization}, {info.weights_hash}"),
+        ("drafter", f"{drafter.representation} from {drafter.source}" if drafter else f"none: {info.drafter_reason}"),
+        ("exactness", f"{info.verdict.state.value}. {info.verdict.reason}"),
+        ("load time", f"{info.load_seconds:.1f} s, {info.verdict.seconds:.1f} s of it the exactness probe"),
+    ]

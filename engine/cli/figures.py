@@ -1,0 +1,65 @@
+"""Figures of a reply in one line, and of a session in a few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine import EndReason, EngineInfo, Finished, ReplyStats
+from engine.telemetry.stats import merge, stage_shares
+
+
+def reply_line(finished: Finished, info: EngineInfo) -> str:
+    """Tokens, speed, acceptance, milliseconds per round, exactness: what a reader judges a reply by."""
+    stats = finished.stats
+    parts = [f"{stats.tokens} tokens"]
+    if stats.restored_tokens:
+        parts.append(f"{stats.restored_tokens} of {stats.prompt_tokens} prompt tokens restored")
+    if stats.decode_seconds > 0:
+        parts.append(f"{stats.tokens_per_second:.1f} tok/s")
+    parts.append(_speculation(stats))
+    if stats.rounds:
+        parts.append(_stages(stats))
+    parts.append(info.verdict.state.value)
+    if finished.reason is not EndReason.EOS:
+        parts.append(f"ended by {finished.reason.value}")
+    return " · ".join(part for part in parts if part)
+
+
+def session_lines(info: EngineInfo, replies: Sequence[Finished]) -> list[str]:
+    """What is loaded, and all replies of this chat together."""
+    drafter = info.drafter.representation if info.drafter else f"none: {info.drafter_reason}"
+    lines = [
+        f"model      {info.name}, {info.parameters / 1e6:.0f} M parameters, {info.quantization}",
+        f"device     {info.device}",
+        f"policy     {info.policy}",
+        f"drafter    {drafter}",
+        f"exactness  {info.verdict.state.value}: {info.verdict.reason}",
+    ]
+    if replies:
+        stats = merge(reply.stats for reply in replies)
+        # Each reply's first token comes from its prefill, not from decode time.
+        speed = (stats.tokens - len(replies)) / stats.decode_seconds if stats.decode_seconds > 0 else 0.0
+        lines += [
+            f"replies    {len(replies)}, {stats.tokens} tokens, {speed:.1f} tok/s, last seed {replies[-1].seed}",
+            f"rounds     {stats.rounds}, {stats.parked_rounds} of them parked. {_speculation(stats)}",
+            f"positions  {', '.join(f'{rate:.2f}' for rate in stats.per_position) or 'no drafts'}",
+        ]
+        if stats.rounds:
+            lines.append(f"time       {_stages(stats)}")
+    return lines
+
+
+def _speculation(stats: ReplyStats) -> str:
+    if not stats.drafted:
+        return ""
+    return f"acceptance {stats.acceptance_rate:.0%}, {stats.mean_acceptance_length:.2f} tokens a round"
+
+
+def _stages(stats: ReplyStats) -> str:
+    ms = {stage: per_round for stage, (per_round, _) in stage_shares(stats).items()}
+    if not stats.drafted:
+        return f"{ms['verify_ms'] + ms['host_ms']:.1f} ms a token"
+    return (
+        f"ms a round: draft {ms['draft_ms']:.1f}, verify {ms['verify_ms']:.1f}, hook {ms['hook_ms']:.1f}, "
+        f"rest {ms['rollback_ms'] + ms['host_ms']:.1f}"
+    )

@@ -1,0 +1,58 @@
+"""`pacenote`: without a command it opens the window, with one it works in the terminal.
+
+Exit codes: 0 done; 1 a known error, or a check that found a difference; 2 wrong usage, or no window can be
+opened; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+
+from engine.bench import cli as bench
+from engine.cli import chat, doctor, probe, window
+from engine.errors import KnownError, LoadCancelled
+
+INTERRUPTED = 130
+"""What a shell reports for a program that SIGINT ended: 128 + 2."""
+
+
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(
+        prog="pacenote",
+        description="Chat with Qwen3.5-family models, sped up by their MTP head without changing one byte of the text.",
+        epilog="Without a command: opens the window.",
+    )
+    root.add_argument("--version", action="version", version=f"pacenote {metadata.version('pacenote')}")
+    root.set_defaults(run=window.run)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND")
+    for module in (chat, bench, probe, doctor):
+        command = commands.add_parser(module.NAME, help=module.HELP, description=module.HELP)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return root
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit code; a bug propagates with its traceback."""
+    args = parser().parse_args(argv)
+    args.argv = list(sys.argv[1:] if argv is None else argv)  # a benchmark record names the command that repeats it
+    try:
+        code: int = args.run(args)
+    except KnownError as error:
+        for sentence in (error.what, error.kept, error.todo):
+            if sentence:
+                print(sentence, file=sys.stderr)
+        if error.detail:
+            print(f"  ({error.detail})", file=sys.stderr)
+        return 1
+    except (LoadCancelled, KeyboardInterrupt):
+        print("Interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a pipe went away (`pacenote chat ... | head`). Python would complain once more at exit.
+        sys.stderr.close()
+        return 1
+    return code
