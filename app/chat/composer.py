@@ -161,10 +161,12 @@ class _Box(QPlainTextEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key, modifiers = event.key(), event.modifiers()
+        enter = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if self._composing:
             # Enter chooses a candidate of the input method; Esc and Up are its own too.
-            super().keyPressEvent(event)
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if not enter:
+                super().keyPressEvent(event)
+        elif enter:
             modified = bool(modifiers & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.MetaModifier))
             shifted = bool(modifiers & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier))
             if not shifted and modified == (self.send_with == "modified"):

@@ -146,8 +146,11 @@ class UserView(MessageView):
     def height_for(self, width: int) -> int:
         most = max(120, int(width * 0.82))
         document = self._text.document()
-        document.setTextWidth(most - 2 * GAP_16)
+        # Laid out at the full width first, by the widget too: the ideal width is that of the last layout.
+        self._text.resize(most - 2 * GAP_16, 30)
+        self._text.height_for(most - 2 * GAP_16)
         inner = min(most - 2 * GAP_16, int(document.idealWidth()) + 2)
+        self._text.resize(inner, 30)
         height = self._text.height_for(inner)
         self._bubble.setGeometry(width - inner - 2 * GAP_16, 0, inner + 2 * GAP_16, height + 2 * 10)
         self._text.setGeometry(GAP_16, 10, inner, height)

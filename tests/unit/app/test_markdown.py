@@ -1,0 +1,214 @@
+"""The transcript's Markdown: safe for anything a model writes, and the same streamed as whole."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.chat.markdown.body import Body
+from app.chat.markdown.code import CodeBlock, spans
+from app.chat.markdown.prose import Prose, Table
+from app.chat.markdown.split import normalise, parse, safe_cut
+from app.samples import SAMPLES
+from app.theme import DARK, LIGHT, Theme
+from tests.unit.app import dump
+from tests.unit.app.fakes import LONG
+
+pieces = st.sampled_from(
+    [
+        "word ", "two words", "\n", "\n\n", "# Title\n", "###### deep\n", "- item\n", "  - nested\n", "1. one\n", "7) seven\n",
+        "```python\n", "```", "~~~\n", "    indented\n", "> quote\n", ">\n", "| a | b |\n", "|---|:-:|\n", "| 1 | 2 |\n", "---\n",
+        "===\n", "**bold** ", "*it* ", "`code` ", "~~gone~~ ", "[link](https://x.org) ", "![alt](http://x/y.png)", "<b>tag</b> ",
+        "<script>\n", "<!-- note -->\n", "[ref]: https://x.org\n", "[ref] ", "- [ ] task\n", "- [x] done\n", "\t", "\r\n", "\r",
+        "\\(x\\) ", "$$\ny\n$$\n", "ש", "مرحبا ", "😀", "\0", "\u2028", "*", "_", "`", "~", "#", "-", ">", "|", "1.", "+ plus\n", "&amp;",
+    ]
+)  # fmt: skip
+markdown = st.lists(pieces, max_size=24).map("".join)
+
+
+def whole(text: str) -> Body:
+    body = Body()
+    body.set_source(text, complete=True)
+    return body
+
+
+@settings(max_examples=120, deadline=None)
+@given(markdown, st.lists(st.integers(1, 12), min_size=1, max_size=6))
+def test_streamed_is_the_same_as_whole(qapp: QApplication, text: str, steps: list[int]) -> None:
+    """Bug 4: render(head) + render(tail) == render(full), wherever the chunks are cut."""
+    streamed = Body()
+    at = turn = 0
+    while at < len(text):
+        at += steps[turn % len(steps)]
+        turn += 1
+        streamed.set_source(text[:at], complete=False)
+        assert dump.body(streamed) == dump.body(whole_open(text[:at]))
+    streamed.set_source(text, complete=True)
+    assert dump.body(streamed) == dump.body(whole(text))
+    streamed.deleteLater()
+
+
+def whole_open(text: str) -> Body:
+    """A body that saw this text at once, and not its end."""
+    body = Body()
+    body.set_source(text, complete=False)
+    return body
+
+
+@settings(max_examples=150, deadline=None)
+@given(markdown, markdown)
+def test_what_is_frozen_stays(qapp: QApplication, head: str, more: str) -> None:
+    """Blocks before the cut are the same blocks whatever follows."""
+    head, more = normalise(head), normalise(more)
+    offset, count = safe_cut(head, parse(head))
+    kept = [[(t.type, t.content, t.markup) for t in b.tokens] for b in parse(head)[:count]]
+    after = parse(head + more)[:count]
+    assert [[(t.type, t.content, t.markup) for t in b.tokens] for b in after] == kept
+    assert [[(t.type, t.content, t.markup) for t in b.tokens] for b in parse(head[:offset])] == kept
+
+
+def test_the_samples_stream_as_they_are_whole(qapp: QApplication) -> None:
+    for _, answer in SAMPLES.values():
+        streamed = Body()
+        for at in range(1, len(answer), 7):
+            streamed.set_source(answer[:at], complete=False)
+        streamed.set_source(answer, complete=True)
+        assert dump.body(streamed) == dump.body(whole(answer))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<smirk> waffles",
+        "std::vector<int> v; and more",
+        "#include <stdio.h>",
+        "a <b>bold</b> <script>alert(1)</script> z",
+        "<div>\nblock\n</div>",
+        "<!-- hidden? -->",
+        "<img src='http://x.org/a.png'>",
+        "costs $24000 and $40000",
+        "$x^2$ and \\[y\\]",
+    ],
+)
+def test_what_looks_like_html_or_math_is_shown_literally(qapp: QApplication, text: str) -> None:
+    """Bugs 13, 14, 16: `<smirk>` made the message vanish; dollars became formulas."""
+    shown = dump.text(whole(text))
+    for word in text.replace("\n", " ").split():
+        if "\\" not in word:
+            assert word in shown
+
+
+def test_images_are_their_alternative_text_and_are_never_fetched(qtbot: QtBot) -> None:
+    """Bug 15: an image address sends data out."""
+    body = whole("![secret](http://127.0.0.1:9/leak?q=1) and ![](https://x.org/b.png)")
+    qtbot.addWidget(body)
+    part = body.parts[0]
+    assert isinstance(part, Prose)
+    assert part.document().toPlainText() == "[image: secret] and [image]"
+    assert "<img" not in part.document().toHtml()
+    for address in ("http://x.org/a.png", "file:///etc/hosts", "data:image/png;base64,AAAA"):
+        assert part.loadResource(2, QUrl(address)) is None
+
+
+def test_links_open_only_on_click_and_only_to_the_web(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()) or True)
+    body = whole("[a](https://x.org) [b](javascript:alert(1)) [c](file:///etc/passwd)")
+    qtbot.addWidget(body)
+    part = body.parts[0]
+    assert isinstance(part, Prose)
+    assert "[b](javascript:alert(1))" in part.document().toPlainText()
+    for address in ("https://x.org", "file:///etc/passwd", "javascript:alert(1)"):
+        part.anchorClicked.emit(QUrl(address))
+    assert opened == ["https://x.org"]
+
+
+def test_widgets_stay_the_same_while_text_arrives(qtbot: QtBot) -> None:
+    """Bug 4: buttons of code blocks flickered because the widget was made anew."""
+    body = Body()
+    qtbot.addWidget(body)
+    body.set_source("Intro.\n\n```py\n", complete=False)
+    prose, code = body.parts
+    for n in range(100):
+        body.set_source("Intro.\n\n```py\n" + "x = 1\n" * n, complete=False)
+    body.set_source("Intro.\n\n```py\n" + "x = 1\n" * 100 + "```\nend\n", complete=True)
+    assert body.parts[:2] == [prose, code]
+    assert isinstance(code, CodeBlock)
+    assert code.source == ("x = 1\n" * 100).removesuffix("\n")
+
+
+def test_cost_is_linear(qapp: QApplication) -> None:
+    """Bugs 2, 3: counted in characters given to the parser, not in seconds."""
+    costs = []
+    for times in (1, 4):
+        text = LONG * times
+        body = Body()
+        for at in range(0, len(text), 60):
+            body.set_source(text[:at], complete=False)
+        body.set_source(text, complete=True)
+        costs.append(body.parsed_chars / len(text))
+        body.deleteLater()
+    assert costs[1] < costs[0] * 1.1
+
+
+def test_copy_gives_the_source_of_the_code(qtbot: QtBot) -> None:
+    """Bug 19: copying lost what Qt's own export cannot say."""
+    body = whole("```c++ title=x\n\tif (a < b) {\n\n  }\n```")
+    qtbot.addWidget(body)
+    code = body.parts[0]
+    assert isinstance(code, CodeBlock)
+    assert code.language == "c++"
+    code.copy()
+    assert QGuiApplication.clipboard().text() == "\tif (a < b) {\n\n  }"
+    code._back.stop()
+
+
+def test_an_open_fence_is_code_already(qapp: QApplication) -> None:
+    body = Body()
+    body.set_source("```python\nx = 1\n", complete=False)
+    assert isinstance(body.parts[0], CodeBlock)
+
+
+def test_tables_are_grids_with_their_alignment(qtbot: QtBot) -> None:
+    body = whole("| a | b |\n|:--|--:|\n| left | 12 |\n")
+    qtbot.addWidget(body)
+    table = body.parts[0]
+    assert isinstance(table, Table)
+    words = table.document().toPlainText().split()
+    assert words == ["a", "b", "left", "12"]
+    assert body.height_for(400) > 40
+
+
+def test_colours_of_code_follow_the_language(qapp: QApplication) -> None:
+    found = spans('x = "é😀" + 1  # end', "python", LIGHT)
+    assert {(start, length) for start, length, _ in found[0]} >= {(4, 1), (15, 5)}
+    assert spans("x", "no such language", LIGHT) == {}
+    assert spans("x", "", LIGHT) == {}
+
+
+def test_a_change_of_theme_leaves_no_stale_colour(qtbot: QtBot, qapp: QApplication) -> None:
+    """Bug 18: link colour stays what it was."""
+    theme = Theme(qapp, "light")
+    body = whole("[link](https://x.org) and `code`\n\n```py\nx = 1\n```\n\n|a|\n|-|\n|b|\n")
+    qtbot.addWidget(body)
+    theme.set_mode("dark")
+    body.refresh_theme()
+    colours = str(dump.body(body))
+    for role in ("text", "accent", "bg_raised"):
+        assert getattr(DARK, role) in colours
+        assert getattr(LIGHT, role) not in colours
+    theme.set_mode("light")
+    theme.setParent(None)
+    theme.deleteLater()
+
+
+def test_text_that_was_replaced_is_drawn_anew(qapp: QApplication) -> None:
+    body = Body()
+    body.set_source("# One\n\nfirst\n\nsecond\n\nthird", complete=False)
+    body.set_source("other", complete=True)
+    assert dump.text(body) == "other"

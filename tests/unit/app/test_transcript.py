@@ -1,0 +1,205 @@
+"""The column of messages: follows only at the end, never jumps, and a long chat opens lazily."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.chat.item import Item
+from app.chat.message import ReplyView
+from app.chat.transcript import Transcript
+from app.store.values import State
+
+PARAGRAPH = "Some words that fill a line or two of the column, so that the message has a height. " * 3
+
+
+def turns(count: int) -> list[Item]:
+    return [
+        Item(n, "assistant" if n % 2 else "user", f"{n}: {PARAGRAPH}\n\n- a\n- b\n\n```py\nx = {n}\n```")
+        for n in range(count)
+    ]
+
+
+@pytest.fixture
+def transcript(qtbot: QtBot) -> Transcript:
+    made = Transcript()
+    qtbot.addWidget(made)
+    made.resize(800, 600)
+    made.show()
+    qtbot.waitExposed(made)
+    return made
+
+
+def stream(transcript: Transcript, item: Item, words: int) -> None:
+    for n in range(words):
+        item.content += f"word {n} " + ("\n\n" if n % 9 == 8 else "")
+        transcript.refresh(item.id)
+
+
+def test_it_opens_at_the_end(transcript: Transcript) -> None:
+    transcript.set_items(turns(40))
+    bar = transcript.verticalScrollBar()
+    assert bar.value() == bar.maximum() > 0
+    last = transcript.view(39)
+    assert last is not None
+    assert last.geometry().bottom() <= transcript.viewport().height()
+
+
+def test_a_long_chat_makes_widgets_only_near_the_view(transcript: Transcript) -> None:
+    """Bug 7: a chat of 291,000 tokens froze the app. Counted, not timed."""
+    transcript.set_items(turns(2000))
+    made = sum(transcript.view(n) is not None for n in range(2000))
+    assert 1 <= made <= 24
+    transcript.verticalScrollBar().setValue(0)
+    assert transcript.view(0) is not None
+    assert transcript.view(1999) is None
+    assert sum(transcript.view(n) is not None for n in range(2000)) <= 40
+
+
+def test_scrolling_through_shows_every_message_without_gaps_or_overlap(transcript: Transcript) -> None:
+    transcript.set_items(turns(60))
+    bar = transcript.verticalScrollBar()
+    bar.setValue(0)
+    seen: set[int] = set()
+    for _ in range(400):
+        shown = sorted((v.geometry().top(), v.geometry().bottom(), n) for n in range(60) if (v := transcript.view(n)))
+        for (_, bottom, a), (top, _, b) in zip(shown, shown[1:], strict=False):
+            assert b == a + 1
+            assert 0 < top - bottom <= 20
+        height = transcript.viewport().height()
+        seen |= {n for top, bottom, n in shown if bottom > 0 and top < height}
+        if bar.value() == bar.maximum():
+            break
+        bar.setValue(bar.value() + 200)
+    assert seen == set(range(60))
+
+
+def test_it_follows_while_at_the_end(transcript: Transcript) -> None:
+    item = Item(100, "assistant", "", state=State.STREAMING)
+    transcript.set_items(turns(6))
+    transcript.append(item)
+    stream(transcript, item, 120)
+    bar = transcript.verticalScrollBar()
+    assert bar.value() == bar.maximum()
+    assert transcript.pill.isHidden()
+
+
+def test_it_does_not_fight_a_user_who_reads_above(qtbot: QtBot, transcript: Transcript) -> None:
+    """Bugs 9, 10: autoscroll fights the user."""
+    item = Item(100, "assistant", "", state=State.STREAMING)
+    transcript.set_items(turns(6))
+    transcript.append(item)
+    stream(transcript, item, 60)
+    bar = transcript.verticalScrollBar()
+    bar.setValue(bar.value() - 300)
+    before = bar.value()
+    stream(transcript, item, 60)
+    assert bar.value() == before
+    assert not transcript.pill.isHidden()
+    qtbot.mouseClick(transcript.pill, Qt.MouseButton.LeftButton)
+    assert bar.value() == bar.maximum()
+    assert transcript.pill.isHidden()
+    stream(transcript, item, 30)
+    assert bar.value() == bar.maximum(), "it follows again"
+
+
+@pytest.mark.parametrize("away", [0, 300])
+def test_the_end_of_a_reply_moves_nothing(transcript: Transcript, away: int) -> None:
+    """Bugs 11, 12: jumps to the end, or back to an old place, when generation ends."""
+    item = Item(100, "assistant", "", state=State.STREAMING)
+    transcript.set_items(turns(6))
+    transcript.append(item)
+    stream(transcript, item, 80)
+    bar = transcript.verticalScrollBar()
+    bar.setValue(bar.maximum() - away)
+    view = transcript.view(100)
+    assert view is not None
+    top = view.geometry().top()
+    item.state = State.COMPLETE
+    item.caption = "80 tokens"
+    transcript.refresh(100)
+    assert view.geometry().top() == top
+
+
+def test_measuring_what_is_above_keeps_the_readers_place(transcript: Transcript) -> None:
+    transcript.set_items(turns(80))
+    bar = transcript.verticalScrollBar()
+    bar.setValue(bar.maximum() // 2)
+    for _ in range(30):
+        before = {n: v.geometry().top() for n in range(80) if (v := transcript.view(n)) and not v.isHidden()}
+        value = bar.value()
+        bar.setValue(value - 120)
+        height = transcript.viewport().height()
+        moved = [
+            v.geometry().top() - top
+            for n, top in before.items()
+            if (v := transcript.view(n)) is not None and 0 < top < height - 150
+        ]
+        assert all(step == moved[0] for step in moved)
+        assert abs(moved[0] - 120) <= 1
+
+
+def test_a_change_of_width_keeps_the_message_at_the_top(transcript: Transcript, qtbot: QtBot) -> None:
+    transcript.set_items(turns(40))
+    transcript.scroll_to(20)
+    view = transcript.view(20)
+    assert view is not None
+    assert view.geometry().top() == 0
+    transcript.resize(560, 600)
+    assert abs(transcript.view(20).geometry().top()) <= 2  # type: ignore[union-attr]
+
+
+def test_reasoning_is_open_while_it_is_written_and_folds_after(transcript: Transcript) -> None:
+    item = Item(1, "assistant", "", reasoning="Let me think.", state=State.STREAMING)
+    transcript.set_items([item])
+    view = transcript.view(1)
+    assert isinstance(view, ReplyView)
+    assert view.reasoning_open
+    item.content = "The answer."
+    transcript.refresh(1)
+    assert not view.reasoning_open
+    view.toggle_reasoning()
+    assert view.reasoning_open
+
+
+def test_folded_reasoning_is_not_drawn(transcript: Transcript) -> None:
+    """Bug 6: heavy reasoning froze fast models' chats."""
+    item = Item(1, "assistant", "answer", reasoning="long " * 4000, state=State.COMPLETE)
+    transcript.set_items([item])
+    view = transcript.view(1)
+    assert isinstance(view, ReplyView)
+    assert view._reasoning is None
+    view.toggle_reasoning()
+    assert view._reasoning is not None
+
+
+def test_an_error_folds_out_without_losing_its_state(transcript: Transcript) -> None:
+    item = Item(
+        1, "assistant", "half", state=State.FAILED, error={"what": "w", "kept": "k", "todo": "t", "detail": "<b>d</b>"}
+    )
+    transcript.set_items([item])
+    view = transcript.view(1)
+    assert view is not None
+    card = view._error
+    assert card is not None
+    height = view.height()
+    card._fold.click()
+    assert view.height() > height
+    assert "<b>d</b>" in card.text
+    acted: list[tuple[int, str]] = []
+    transcript.act.connect(lambda number, key: acted.append((number, key)))
+    card._button.click()
+    assert acted == [(1, "regenerate")]
+
+
+def test_every_button_of_a_message_has_a_name_and_takes_focus(transcript: Transcript) -> None:
+    from PySide6.QtWidgets import QAbstractButton
+
+    transcript.set_items(turns(2))
+    for number in (0, 1):
+        view = transcript.view(number)
+        assert view is not None
+        for button in view.findChildren(QAbstractButton):
+            assert button.accessibleName() or button.text()
+            assert button.focusPolicy() & Qt.FocusPolicy.TabFocus

@@ -1,0 +1,308 @@
+"""The engine's thread: one thread for everything, terminal events never lost, Stop in every phase."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytestqt.qtbot import QtBot
+
+from app.pump import Pump
+from app.replay import DEMO_INFO, ScriptedEngine
+from app.worker import (
+    EngineThread,
+    Envelope,
+    Failed,
+    Happening,
+    Ids,
+    Loaded,
+    LoadFailed,
+    Started,
+    coalesce,
+)
+from engine import (
+    CheckpointError,
+    EndReason,
+    Finished,
+    KnownError,
+    LoadCancelled,
+    LoadOptions,
+    LoadProgress,
+    Message,
+    Notice,
+    PrefillProgress,
+    Request,
+    Round,
+    Text,
+)
+from tests.unit.app.fakes import FakeLoader
+
+ASK = Request((Message("user", "hi"),))
+
+
+@pytest.fixture
+def thread(qapp: object) -> Iterator[EngineThread]:
+    made = EngineThread(FakeLoader())
+    made.start()
+    yield made
+    made.close()
+
+
+def drain(qtbot: QtBot, thread: EngineThread, *last: type) -> list[Envelope]:
+    """Everything up to and including the first event of one of these types."""
+    got: list[Envelope] = []
+
+    def done() -> bool:
+        got.extend(thread.take())
+        return any(isinstance(e.event, last) for e in got)
+
+    qtbot.waitUntil(done, timeout=10_000)
+    return got
+
+
+def load(qtbot: QtBot, thread: EngineThread) -> None:
+    thread.load(Ids(1), LoadOptions())
+    drain(qtbot, thread, Loaded)
+
+
+def test_a_generation_tells_everything_and_ends_with_finished(qtbot: QtBot, thread: EngineThread) -> None:
+    load(qtbot, thread)
+    ids = Ids(2, 3, 4)
+    thread.generate(ids, ASK)
+    events = [e.event for e in drain(qtbot, thread, Finished)]
+    assert isinstance(events[0], Started)
+    assert isinstance(events[-1], Finished)
+    assert "".join(e.text for e in events if isinstance(e, Text)) == events[-1].answer
+    rounds = [e for e in events if isinstance(e, Round)]
+    assert len(events[-1].tokens) == 1 + sum(r.emitted for r in rounds)
+
+
+def test_load_and_generate_happen_on_one_thread_that_is_not_the_guis(qtbot: QtBot) -> None:
+    """MLX streams are bound to their thread."""
+    loader = FakeLoader()
+    thread = EngineThread(loader)
+    thread.start()
+    load(qtbot, thread)
+    thread.generate(Ids(2), ASK)
+    drain(qtbot, thread, Finished)
+    thread.close()
+    assert len(loader.threads) == 1
+    assert threading.get_ident() not in loader.threads
+    assert loader.engines[0].closed
+
+
+def test_nothing_is_loaded(qtbot: QtBot, thread: EngineThread) -> None:
+    thread.generate(Ids(2), ASK)
+    (envelope,) = drain(qtbot, thread, Failed)
+    assert isinstance(envelope.event, Failed)
+    assert envelope.event.error is not None
+    assert "No model" in envelope.event.error.what
+
+
+def test_a_load_that_fails_leaves_the_old_model_usable(qtbot: QtBot) -> None:
+    loader = FakeLoader()
+    thread = EngineThread(loader)
+    thread.start()
+    load(qtbot, thread)
+    for failure in (CheckpointError("damaged", todo="get another"), ZeroDivisionError("bug")):
+        loader.fail = failure
+        thread.load(Ids(5), LoadOptions("other"))
+        event = drain(qtbot, thread, LoadFailed)[-1].event
+        assert isinstance(event, LoadFailed)
+        assert event.current == DEMO_INFO
+        assert (event.error is failure) == isinstance(failure, KnownError)
+        assert bool(event.trace) != isinstance(failure, KnownError)
+    thread.generate(Ids(6), ASK)
+    drain(qtbot, thread, Finished)
+    assert not loader.engines[0].closed
+    thread.load(Ids(7), LoadOptions("other"))
+    drain(qtbot, thread, Loaded)
+    assert loader.engines[0].closed
+    thread.close()
+
+
+def test_stop_while_loading(qtbot: QtBot) -> None:
+    """Bug 40: Stop ignored during model load."""
+    entered = threading.Event()
+
+    def slow(options: LoadOptions, progress: object, cancel: threading.Event) -> ScriptedEngine:
+        entered.set()
+        assert cancel.wait(10)
+        raise LoadCancelled
+
+    thread = EngineThread(slow)
+    thread.start()
+    thread.load(Ids(1), LoadOptions())
+    assert entered.wait(10)
+    thread.stop(1)
+    event = drain(qtbot, thread, LoadFailed)[-1].event
+    assert isinstance(event, LoadFailed)
+    assert event.cancelled
+    thread.close()
+
+
+def test_stop_in_the_middle_keeps_the_text_so_far(qtbot: QtBot) -> None:
+    loader = FakeLoader()
+    loader.hold_at = 5
+    thread = EngineThread(loader)
+    thread.start()
+    load(qtbot, thread)
+    thread.generate(Ids(2), ASK)
+    assert loader.held.wait(10)
+    thread.stop(2)
+    loader.release()
+    event = drain(qtbot, thread, Finished)[-1].event
+    assert isinstance(event, Finished)
+    assert event.reason is EndReason.STOPPED
+    assert event.answer.startswith("You said")
+    thread.close()
+
+
+def test_stop_before_its_turn_does_not_start_it(qtbot: QtBot) -> None:
+    loader = FakeLoader()
+    loader.hold_at = 1
+    thread = EngineThread(loader)
+    thread.start()
+    load(qtbot, thread)
+    thread.generate(Ids(2), ASK)
+    thread.generate(Ids(3), ASK)
+    assert loader.held.wait(10)
+    thread.stop(3)
+    loader.release()
+    got = drain(qtbot, thread, Failed)
+    assert got[-1] == Envelope(Ids(3), Failed(None, ""))
+    assert len(loader.requests) == 1
+    thread.close()
+
+
+@pytest.mark.parametrize("error", [KnownError("memory", todo="close programs"), ValueError("bug")])
+def test_a_failure_keeps_what_was_said_and_the_thread_goes_on(qtbot: QtBot, error: Exception) -> None:
+    loader = FakeLoader()
+    loader.error = error
+    thread = EngineThread(loader)
+    thread.start()
+    load(qtbot, thread)
+    thread.generate(Ids(2), ASK)
+    got = drain(qtbot, thread, Failed)
+    failed = got[-1].event
+    assert isinstance(failed, Failed)
+    assert (failed.error is error) == isinstance(error, KnownError)
+    assert ("ValueError: bug" in failed.trace) == isinstance(error, ValueError)
+    assert any(isinstance(e.event, Text) for e in got)
+    loader.error = None
+    thread.generate(Ids(3), ASK)
+    drain(qtbot, thread, Finished)
+    thread.close()
+
+
+def test_an_engine_that_ends_without_finished_is_a_bug(qtbot: QtBot) -> None:
+    class Mute(ScriptedEngine):
+        def generate(self, request: Request, stop: threading.Event) -> Iterator[Text]:
+            yield Text("half")
+
+    thread = EngineThread(lambda *_: Mute(lambda request: ("", "")))
+    thread.start()
+    load(qtbot, thread)
+    thread.generate(Ids(2), ASK)
+    failed = drain(qtbot, thread, Failed)[-1].event
+    assert isinstance(failed, Failed)
+    assert "without Finished" in failed.trace
+    thread.close()
+
+
+def test_the_sink_gets_every_event_and_its_notice_comes_before_the_end(qtbot: QtBot) -> None:
+    class Sink:
+        def __init__(self) -> None:
+            self.seen: list[object] = []
+            self.ended = 0
+
+        def begin(self, ids: Ids, info: object, request: Request) -> None:
+            self.seen.append(ids)
+
+        def write(self, event: object) -> None:
+            self.seen.append(event)
+
+        def end(self) -> Notice | None:
+            self.ended += 1
+            return Notice("decline", "The session log is off: the disk is full.")
+
+    sink = Sink()
+    thread = EngineThread(FakeLoader(), sink)
+    thread.start()
+    load(qtbot, thread)
+    thread.generate(Ids(2), ASK)
+    got = drain(qtbot, thread, Finished)
+    assert isinstance(sink.seen[-1], Finished)
+    assert sink.ended == 1
+    assert isinstance(got[-2].event, Notice)
+    thread.close()
+
+
+def test_closing_in_the_middle_waits_for_the_end(qtbot: QtBot) -> None:
+    loader = FakeLoader()
+    loader.hold_at = 3
+    thread = EngineThread(loader)
+    thread.start()
+    load(qtbot, thread)
+    thread.generate(Ids(2), ASK)
+    assert loader.held.wait(10)
+    loader.release()
+    thread.close()
+    assert thread.isFinished()
+    assert isinstance(thread.take()[-1].event, Finished)
+
+
+def test_the_pump_rests_when_there_is_nothing(qtbot: QtBot, thread: EngineThread) -> None:
+    pump = Pump(thread)
+    got: list[Envelope] = []
+    pump.arrived.connect(got.extend)
+    thread.load(Ids(1), LoadOptions())
+    qtbot.waitUntil(lambda: any(isinstance(e.event, Loaded) for e in got))
+    qtbot.waitUntil(lambda: not pump._timer.isActive())
+    thread.generate(Ids(2), ASK)
+    qtbot.waitUntil(lambda: any(isinstance(e.event, Finished) for e in got))
+    qtbot.waitUntil(lambda: not pump._timer.isActive())
+
+
+events = st.one_of(
+    st.builds(Text, st.text(max_size=3), st.sampled_from(["answer", "reasoning"])),
+    st.builds(PrefillProgress, st.integers(0, 9), st.just(9), st.just(0), st.just(0.0)),
+    st.builds(LoadProgress, st.just("stage"), st.integers(0, 9)),
+    st.builds(Notice, st.just("park"), st.text(max_size=3)),
+    st.just(Failed(None, "")),
+    st.just(LoadFailed(None, "", None)),
+    st.just(Loaded(DEMO_INFO)),
+)
+envelopes = st.lists(st.builds(Envelope, st.builds(Ids, st.integers(1, 3)), events), max_size=40)
+
+
+@given(envelopes)
+def test_joining_loses_nothing(batch: list[Envelope]) -> None:
+    """Per generation: the same text per channel in the same places, every event that is neither text nor progress."""
+    joined = coalesce(batch)
+    assert len(joined) <= len(batch)
+    for generation in (1, 2, 3):
+        assert _essence(batch, generation) == _essence(joined, generation)
+
+
+def _essence(batch: list[Envelope], generation: int) -> list[Happening | tuple[str, str]]:
+    """What must survive: runs of text as one, of progress the last before something else."""
+    result: list[Happening | tuple[str, str]] = []
+    for envelope in batch:
+        event = envelope.event
+        if envelope.ids.generation != generation:
+            continue
+        last = result[-1] if result else None
+        if isinstance(event, Text):
+            if isinstance(last, tuple) and last[0] == event.channel:
+                result[-1] = (event.channel, last[1] + event.text)
+            else:
+                result.append((event.channel, event.text))
+        elif isinstance(event, PrefillProgress | LoadProgress) and type(last) is type(event):
+            result[-1] = event
+        else:
+            result.append(event)
+    return result
