@@ -257,7 +257,7 @@ turns = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(template=st.sampled_from([KEEPING, REWRITING]), system=st.none() | texts, chat=st.lists(turns, max_size=6))
 def test_any_chat_gives_a_plan_that_says_the_prompt(template, system, chat):
     tokenizer = tiny_tokenizer(template)

@@ -62,7 +62,7 @@ def some_rounds(count):
 # ------------------------------------------------------------------------------------------------------ round trip
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(seen=st.lists(rounds, max_size=40), content=st.booleans())
 def test_what_is_written_is_read_and_the_rows_give_the_footer(tmp_path_factory, seen, content):
     path = tmp_path_factory.mktemp("log") / "session.jsonl"
@@ -304,7 +304,7 @@ FOREIGN = [
 ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), data=st.data())
 def test_a_log_with_foreign_repeated_and_reordered_lines_is_read_in_full(tmp_path_factory, seed, data):
     path = tmp_path_factory.mktemp("log") / "session.jsonl"

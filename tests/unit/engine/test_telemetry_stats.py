@@ -6,7 +6,7 @@ import dataclasses
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import PrefillProgress, Round
@@ -14,6 +14,7 @@ from engine.telemetry.stats import STAGES, StatsBuilder, identity_holds, merge, 
 from tests.support.rounds import build, prefills, rounds
 
 
+@settings(max_examples=40)
 @given(prefill=prefills, seen=st.lists(rounds, max_size=30))
 def test_figures_against_their_definitions(prefill, seen):
     stats = build(prefill, seen)
@@ -34,12 +35,14 @@ def test_figures_against_their_definitions(prefill, seen):
     assert (stats.prompt_tokens, stats.restored_tokens) == (prefill.total, prefill.restored)
 
 
+@settings(max_examples=40)
 @given(prefill=prefills, seen=st.lists(rounds, max_size=20), seed=st.integers())
 def test_order_does_not_matter(prefill, seen, seed):
     shuffled = random.Random(seed).sample(seen, len(seen))
     assert build(prefill, shuffled) == build(prefill, seen)
 
 
+@settings(max_examples=40)
 @given(replies=st.lists(st.tuples(prefills, st.lists(rounds, max_size=6)), min_size=1, max_size=5), data=st.data())
 def test_merging_in_any_grouping_gives_the_same(replies, data):
     all_ = [build(*reply) for reply in replies]
