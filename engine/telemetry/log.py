@@ -116,8 +116,6 @@ class SessionLog:
         if not self._pending:
             return
         block, self._pending = b"".join(self._pending), []
-        if self._failed:
-            return
         try:
             self._append(block)
         except OSError as error:

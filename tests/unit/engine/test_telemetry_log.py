@@ -209,6 +209,7 @@ def test_every_torn_end_is_read_up_to_the_last_whole_line(path):
         torn_is_whole = size + 1 <= len(data) and data[size : size + 1] == b"\n"
         assert read_rows == min(whole + torn_is_whole, len(lines) - 1)
         assert not any(g.complete for g in found.generations) or size >= len(data) - 1
+        assert any("torn" in p for p in found.problems) == (data[:size][-1:] not in (b"", b"\n") and not torn_is_whole)
 
 
 def test_the_next_writer_starts_on_a_new_line(path):
@@ -372,6 +373,25 @@ def test_no_field_of_any_type_breaks_the_reader(path, index, value):
         for reply in read_lines(changed).generations:
             check(reply)
             recompute(reply)
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_a_line_with_an_impossible_number_costs_only_itself(path, n):
+    write_reply(SessionLog(path), some_rounds(2))
+    lines = path.read_bytes().splitlines(keepends=True)
+    row = json.dumps({**json.loads(lines[2]), "n": n}).encode() + b"\n"
+    found = read_lines([*lines, row])
+    assert found.generations[0].complete
+    assert len(found.problems) == 1
+
+
+def test_a_number_too_large_for_a_float_is_no_time(path):
+    write_reply(SessionLog(path), some_rounds(2))
+    found = read_lines(path.read_bytes().replace(b'"draft_ms":0.1,', b'"draft_ms":1e999,', 1).splitlines(keepends=True))
+    (reply,) = found.generations
+    assert len(reply.rounds) == 1
+    assert "`draft_ms` is not a number" in found.problems[0]
+    recompute(reply)
 
 
 def test_a_newer_version_is_read_and_named(path):
