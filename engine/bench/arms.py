@@ -79,8 +79,8 @@ def random_widths_arm(rig: Rig, task: Task, drafter: str, widths: tuple[int, ...
     def draw(prompt: Prompt) -> Widths:
         return RandomWidths((1, *widths), f"{task.seed} {prompt.name}")
 
-    # Which widths a short run draws is chance; that it drafts is not.
-    return _decode_arm(rig, task, f"random widths, {drafter} head", drafter, draw, {drafts(drafter)})
+    # Which widths a short run draws, even whether it drafts, is chance: nothing must move.
+    return _decode_arm(rig, task, f"random widths, {drafter} head", drafter, draw, set())
 
 
 def _decode_arm(

@@ -18,12 +18,11 @@ from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_a
 from engine.bench.equality import Difference, differing_ids, first_difference
 from engine.bench.progress import Progress, Row
 from engine.bench.prompts import Prompt
-from engine.bench.rig import Rig
+from engine.bench.rig import WIDTHS, Rig, usable_widths
 from engine.bench.sample import Sample
 from engine.request import Sampler
 from engine.telemetry.environment import environment
 
-WIDTHS = (2, 3, 4, 5)
 TEMPERATURES = (0.0, 0.8)
 FORMAT = 1
 """Raised when cells of before must not count any more."""
@@ -78,12 +77,14 @@ class ArmResult:
 
 
 def plan_check(rig: Rig, prompts: Sequence[Prompt], tokens: int, seed: int, *, random_widths: bool) -> Plan:
-    """Classic against every width of WIDTHS that may be used here, with every head that can be had."""
-    allowed = tuple(w for w in WIDTHS if w in rig.pair.info.verdict.widths)
-    missing = [f"block {w}: did not pass the exactness probe" for w in WIDTHS if w not in allowed and rig.drafters]
-    if not rig.drafters:
-        missing.append(f"MTP: {rig.pair.info.drafter_reason or 'there is no drafter'}")
-    elif len(rig.drafters) < 2:
+    """Classic against every width of WIDTHS that may be used here, with every head that can be had.
+
+    Raises:
+        KnownError: there is no MTP here.
+    """
+    allowed = usable_widths(rig)
+    missing = [f"block {w}: it did not pass the exactness probe" for w in WIDTHS if w not in allowed]
+    if len(rig.drafters) < 2:
         missing.append("the dense head: the checkpoint holds it quantized only")
     arms: dict[float, list[Arm]] = {}
     for temperature in TEMPERATURES:
@@ -91,28 +92,35 @@ def plan_check(rig: Rig, prompts: Sequence[Prompt], tokens: int, seed: int, *, r
         arms[temperature] = [classic_arm(rig, task)]
         for drafter in rig.drafters:
             arms[temperature] += [block_arm(rig, task, drafter, width) for width in allowed]
-            if random_widths and allowed:
+            if random_widths:
                 arms[temperature].append(random_widths_arm(rig, task, drafter, allowed))
     return Plan(prompts, arms, tuple(missing))
 
 
 def run_check(
-    plan: Plan, progress: Progress, stop: threading.Event, report: Callable[[int, str], None] = lambda done, cell: None
+    plan: Plan,
+    progress: Progress,
+    stop: threading.Event,
+    report: Callable[[int, str], None] = lambda done, prompt: None,
 ) -> bool:
     """Run the cells that are not kept yet. Returns whether all are finished; False when stopped.
 
-    report: called before each cell with the number of finished ones and its id.
+    report: called before each cell with its number in the plan and the name of its prompt.
 
     Raises:
         Interrupted: `stop` was set in the middle of a cell. All cells before it are kept.
+        RuntimeError: an arm did not run what it says.
     """
-    for done, (cell, prompt, arm) in enumerate(plan.cells()):
+    for number, (cell, prompt, arm) in enumerate(plan.cells()):
         if cell in progress.rows:
             continue
         if stop.is_set():
             return False
-        report(done, cell)
-        progress.add(cell, _row(arm.run(prompt, stop)))
+        report(number, prompt.name)
+        sample = arm.run(prompt, stop)
+        if still := arm.moves - sample.counts.keys():
+            raise RuntimeError(f"{cell} ran without {', '.join(sorted(still))}: equal tokens would show nothing")
+        progress.add(cell, _row(sample))
     return True
 
 
@@ -141,9 +149,8 @@ def run_key(rig: Rig, tokens: int, seed: int) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def source_digest() -> str:
+def source_digest(root: Path = Path(engine.__file__).parent) -> str:
     """Of the engine's source that decides tokens. The version number does not change with every commit."""
-    root = Path(engine.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         if path.relative_to(root).parts[0] not in _NO_TOKENS:

@@ -8,14 +8,13 @@ import threading
 from datetime import date
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
+from engine.backend import wired
 from engine.bench import check, environment
 from engine.bench.arms import Task
 from engine.bench.experiment import Outcome, evaluate
 from engine.bench.presets import PRESETS
 from engine.bench.progress import Progress
-from engine.bench.prompts import BENCH, CHECK, read_prompts
+from engine.bench.prompts import BENCH, CHECK, Prompt, read_prompts, require_room
 from engine.bench.record import Record, write
 from engine.bench.rig import Rig, load_rig
 from engine.bench.tables import check_table, equality, ratios, stages, times
@@ -25,6 +24,7 @@ from engine.cli.loading import ProgressLine, add_model_arguments, load_options
 from engine.decode.prefill import Interrupted
 from engine.errors import KnownError
 from engine.events import LoadProgress
+from engine.exactness import cache
 from engine.request import Sampler
 
 NAME = "bench"
@@ -78,22 +78,28 @@ def _load(args: argparse.Namespace, stop: threading.Event, *, both_heads: bool) 
         return load_rig(load_options(args), line.show, stop, both_heads=both_heads)
 
 
+def _prompts(path: Path, rig: Rig, task: Task) -> list[Prompt]:
+    prompts = read_prompts(path, rig.pair.tokenizer)
+    require_room(prompts, task.tokens, rig.pair.info.context_length)
+    return prompts
+
+
 # -- equality ---------------------------------------------------------------------------------------------
 
 
 def _check(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     rig = _load(args, stop, both_heads=True)
-    prompts = read_prompts(args.prompts or CHECK, rig.pair.tokenizer)
+    prompts = _prompts(args.prompts or CHECK, rig, task)
     plan = check.plan_check(rig, prompts, task.tokens, task.seed, random_widths=args.random_widths)
-    path = args.progress or user_cache_path("pacenote") / "check.jsonl"
+    path = args.progress or cache.folder() / "check.jsonl"
     progress = Progress(path, check.run_key(rig, task.tokens, task.seed))
     if progress.damaged:
         print(f"{progress.damaged} damaged lines in {path} are left out; their cells run again.", file=sys.stderr)
     finished = False
     try:
-        with ProgressLine(sys.stderr) as line:
+        with wired(rig.target.backend), ProgressLine(sys.stderr) as line:
             finished = check.run_check(
-                plan, progress, stop, lambda done, cell: line.show(LoadProgress(cell, done, plan.size))
+                plan, progress, stop, lambda n, prompt: line.show(LoadProgress(f"Checking: {prompt}", n, plan.size))
             )
     except Interrupted:
         pass  # reported below: what is finished is kept
@@ -121,15 +127,13 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     machine = environment.look()
     stamp = environment.admit(machine, anyway=args.anyway)
     rig = _load(args, stop, both_heads=preset.both_heads)
-    prompts = read_prompts(args.prompts or BENCH, rig.pair.tokenizer)
+    prompts = _prompts(args.prompts or BENCH, rig, task)
     outcomes: list[Outcome] = []
     for experiment in preset.build(rig, prompts, task):
-        with ProgressLine(sys.stderr) as line:
+        with wired(rig.target.backend), ProgressLine(sys.stderr) as line:
 
-            def report(block: int, arm: str, line: ProgressLine = line) -> None:
-                line.show(
-                    LoadProgress(f"{arm}: block {block + 1} of {args.pairs}" if block >= 0 else f"{arm}: warm-up")
-                )
+            def report(block: int, line: ProgressLine = line) -> None:
+                line.show(LoadProgress(f"Block {block + 1} of {args.pairs}" if block >= 0 else "Warm-up"))
 
             trials = run_trials(experiment.arms, experiment.prompts, args.pairs, args.seed, stop, report)
             extra = Trials((), 0)
@@ -141,6 +145,8 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
         outcomes.append(outcome)
         for lines in (times(outcome), ratios(outcome), equality(outcome), stages(outcome)):
             print("\n".join([*lines, ""]))
+        for problem in outcome.problems:
+            print(f"NOT PROVEN: {problem}")
     if not outcomes:
         raise KnownError("Stopped before a block was whole.", kept="No record was written.", todo="Run it again.")
     record = Record(

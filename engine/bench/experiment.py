@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.bench.arms import Arm
 from engine.bench.equality import Difference, first_difference
 from engine.bench.prompts import Prompt
-from engine.bench.statistics import Ratio, Spread, falls_short, noise_band, speed_ratio, spread
+from engine.bench.statistics import Ratio, Spread, Verdict, judge, noise_band, speed_ratio, spread
 from engine.bench.trials import Trials
 
 
@@ -46,11 +46,11 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Judged:
-    """One comparison's outcome. short: it falls short of its bound, None when there is none."""
+    """One comparison's outcome. verdict: None where nothing is promised."""
 
     comparison: Comparison
     ratio: Ratio
-    short: bool | None
+    verdict: Verdict | None
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Outcome:
     def failed(self) -> bool:
         """Whether something that was promised did not hold."""
         unequal = any(e.required and e.differing_runs for e in self.equality)
-        return unequal or bool(self.problems) or any(j.short for j in self.judged)
+        return unequal or bool(self.problems) or any(j.verdict is Verdict.FALLS_SHORT for j in self.judged)
 
 
 def evaluate(experiment: Experiment, trials: Trials, stages: Trials, seed: int) -> Outcome:
@@ -98,8 +98,8 @@ def evaluate(experiment: Experiment, trials: Trials, stages: Trials, seed: int) 
     judged = []
     for comparison in experiment.comparisons:
         ratio = speed_ratio(trials.seconds(comparison.arm), trials.seconds(comparison.against), seed=seed)
-        short = None if comparison.bound is None else falls_short(ratio, comparison.bound, band)
-        judged.append(Judged(comparison, ratio, short))
+        verdict = None if comparison.bound is None else judge(ratio, comparison.bound, band)
+        judged.append(Judged(comparison, ratio, verdict))
     return Outcome(
         experiment=experiment,
         trials=trials,

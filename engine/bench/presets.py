@@ -10,10 +10,9 @@ from engine.bench.experiment import Comparison, Experiment
 from engine.bench.mlx_lm_arms import DEFAULT_CHUNK, mlx_lm_arm, mlx_lm_prefill_arm
 from engine.bench.prefill_arm import prefill_arm
 from engine.bench.prompts import Prompt, of_length
-from engine.bench.rig import Rig
+from engine.bench.rig import Rig, usable_widths
 from engine.errors import KnownError
 
-WIDTHS = (2, 3, 4, 5)
 PREFILL_TOKENS = 500
 
 
@@ -32,12 +31,8 @@ class Preset:
 
 
 def _mtp(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
-    allowed = [w for w in WIDTHS if w in rig.pair.info.verdict.widths]
-    if not rig.drafters or not allowed:
-        reason = rig.pair.info.drafter_reason or rig.pair.info.verdict.reason
-        raise KnownError(f"There is no MTP to measure here. {reason}", todo="Choose a model with a usable MTP head.")
     classic = classic_arm(rig, task)
-    chosen = _heads_and_widths(rig, allowed)
+    chosen = _heads_and_widths(rig)
     blocks = [block_arm(rig, task, drafter, width) for drafter, width in chosen]
     return [
         Experiment(
@@ -55,8 +50,9 @@ def _mtp(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
     ]
 
 
-def _heads_and_widths(rig: Rig, allowed: Sequence[int]) -> list[tuple[str, int]]:
+def _heads_and_widths(rig: Rig) -> list[tuple[str, int]]:
     """The head as a chat loads it at every width; its other representation at one, which is enough to compare them."""
+    allowed = usable_widths(rig)
     usual, *others = rig.drafters
     middle = min(allowed, key=lambda width: abs(width - 3))
     return [*((usual, width) for width in allowed), *((other, middle) for other in others)]

@@ -59,6 +59,16 @@ def encode(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     return plan(tokenizer, (Message("user", text),), None).fresh
 
 
+def require_room(prompts: Sequence[Prompt], tokens: int, context: int) -> None:
+    """Raises KnownError when a prompt and a reply of `tokens` tokens do not fit in a context of `context` tokens."""
+    longest = max(prompts, key=lambda prompt: len(prompt.tokens))
+    if len(longest.tokens) + tokens > context:
+        raise KnownError(
+            f"Prompt {longest.name} has {len(longest.tokens)} tokens; with {tokens} more it does not fit in {context}.",
+            todo="Ask for fewer --tokens, or name shorter --prompts.",
+        )
+
+
 def of_length(prompts: Sequence[Prompt], length: int) -> Prompt:
     """One prompt of exactly `length` tokens: the prompts one after the other, repeated, then cut.
 

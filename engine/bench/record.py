@@ -16,7 +16,7 @@ from engine.bench import tables
 from engine.bench.arms import Task
 from engine.bench.environment import Machine
 from engine.bench.experiment import Outcome
-from engine.bench.statistics import CONFIDENCE, RESAMPLES
+from engine.bench.statistics import CONFIDENCE, QUIET_BAND, RESAMPLES
 from engine.errors import KnownError
 from engine.events import DrafterInfo, EngineInfo
 
@@ -168,7 +168,8 @@ def _notes(record: Record) -> Iterator[str]:
     yield "- One process and one loaded model. Every block runs every arm once, in an order drawn anew."
     yield f"- Ratios are medians over blocks; intervals are {CONFIDENCE:.0%} bootstrap percentiles of {RESAMPLES}."
     yield "- A/A: an arm against itself. The band is how far its interval reaches from 1."
-    yield "- A line falls short when the upper end of its interval is under the bound less the band."
+    yield "- A line falls short when the upper end of its interval is under the bound less the band. Otherwise it"
+    yield f"  holds, or is undecided when the band is above {QUIET_BAND}: a loss of that size could not be seen."
     yield "- Replies run on past EOS, so that all have one length."
     yield "- The head's prefill is counted in the MTP arms' time, as accept-hook time of the first round."
     yield "- Ratios come from plain timing. With detailed timing every stage is synchronised, which costs speed."

@@ -14,6 +14,7 @@ from engine.bench.tally import Tally
 from engine.checkpoint.folder import open_folder
 from engine.decode import prefill
 from engine.drafter import Drafter, HeadSnapshot, HeadState
+from engine.errors import KnownError
 from engine.events import LoadProgress
 from engine.loading import Pair, _load_drafter, load_pair, quantize_switch
 from engine.request import LoadOptions
@@ -23,6 +24,9 @@ KEPT_BOUNDARIES = 32
 """Of a 27B model one is about 150 MB plus its keys and values."""
 
 QUANTIZED, DENSE = "quantized", "dense"
+
+WIDTHS = (2, 3, 4, 5)
+"""Block sizes that are measured and checked."""
 
 
 class Boundary(NamedTuple):
@@ -68,11 +72,30 @@ class Rig:
                 self._boundaries.popitem(last=False)
         return kept
 
+    def close(self) -> None:
+        """Stop counting and let go of the boundaries. The pair itself stays usable."""
+        self.tally.release()
+        self._boundaries.clear()
+
     def restored(self, boundary: Boundary) -> tuple[TargetState, HeadSnapshot, Rows]:
         """A fresh state at the boundary, what a head was told up to it, and the last prompt token's rows."""
         state = self.target.new_state()
         state.restore(boundary.target)
         return state, boundary.head, boundary.rows
+
+
+def usable_widths(rig: Rig) -> tuple[int, ...]:
+    """Those of WIDTHS that passed the exactness probe here.
+
+    Raises:
+        KnownError: there is none, or no head; with the engine's reason.
+    """
+    info = rig.pair.info
+    widths = tuple(w for w in WIDTHS if w in info.verdict.widths)
+    if not rig.drafters or not widths:
+        reason = info.verdict.reason if rig.drafters else info.drafter_reason
+        raise KnownError(f"There is no MTP to measure here. {reason}", todo="Choose a model with a usable MTP head.")
+    return widths
 
 
 def load_rig(

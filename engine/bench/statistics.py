@@ -5,10 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from statistics import median
 
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
+QUIET_BAND = 0.05
+"""An A/A band above this is no ground for "holds": this much slower could be noise."""
+
+
+class Verdict(StrEnum):
+    HOLDS = "holds"
+    FALLS_SHORT = "falls short"
+    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,11 @@ def noise_band(control: Ratio) -> float:
     return max(abs(1.0 - control.low), abs(control.high - 1.0))
 
 
-def falls_short(ratio: Ratio, bound: float, band: float) -> bool:
-    """Whether the interval's upper end is under the bound less the A/A band: noise cannot explain it."""
-    return ratio.high < bound - band
+def judge(ratio: Ratio, bound: float, band: float) -> Verdict:
+    """Falls short: the interval's upper end is under the bound less the A/A band, so noise cannot explain it.
+
+    Otherwise it holds, unless the band is so wide that a real loss would hide in it.
+    """
+    if ratio.high < bound - band:
+        return Verdict.FALLS_SHORT
+    return Verdict.HOLDS if band <= QUIET_BAND else Verdict.UNDECIDED

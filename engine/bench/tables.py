@@ -52,11 +52,9 @@ def ratios(outcome: Outcome) -> list[str]:
 
 
 def verdict(judged: Judged, band: float) -> str:
-    bound = judged.comparison.bound
-    if bound is None:
+    if judged.verdict is None:
         return ""
-    word = "falls short" if judged.short else "holds"
-    return f"{word}: upper end {judged.ratio.high:.4f} against {bound} - {band:.4f}"
+    return f"{judged.verdict.value}: upper end {judged.ratio.high:.4f} against {judged.comparison.bound} - {band:.4f}"
 
 
 def equality(outcome: Outcome) -> list[str]:

@@ -14,12 +14,12 @@ from engine.target import Target
 
 def forwards(rows: int) -> str:
     """Counter of target forwards of so many rows: 1 is a classic step, K a verify block or a prefill chunk."""
-    return f"target forwards of {rows} rows"
+    return f"target forwards, {_rows(rows)}"
 
 
 def peer_forwards(rows: int) -> str:
     """Counter of forwards that mlx-lm's own loop asked for."""
-    return f"mlx_lm forwards of {rows} rows"
+    return f"mlx_lm forwards, {_rows(rows)}"
 
 
 def drafts(drafter: str) -> str:
@@ -27,11 +27,16 @@ def drafts(drafter: str) -> str:
     return f"drafts of the {drafter} head"
 
 
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
 class Tally:
-    """Counters over the objects of one rig. They are methods wrapped on instances that the rig owns."""
+    """Counters over the objects of one rig: methods wrapped on its own instances, until `release`."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self._wrapped: list[tuple[object, str]] = []
 
     def watch_target(self, target: Target) -> None:
         # `step` and `verify` both go through `hidden`.
@@ -58,3 +63,10 @@ class Tally:
             return plain(*args)
 
         setattr(owner, method, counted)
+        self._wrapped.append((owner, method))
+
+    def release(self) -> None:
+        """Leave all instances as they were."""
+        for owner, method in self._wrapped:
+            delattr(owner, method)
+        self._wrapped.clear()

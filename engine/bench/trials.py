@@ -46,19 +46,19 @@ def run_trials(
     count: int,
     seed: int,
     stop: threading.Event,
-    report: Callable[[int, str], None] = lambda block, arm: None,
+    report: Callable[[int], None] = lambda block: None,
 ) -> Trials:
     """`count` blocks; block n uses prompt n modulo their number. Every arm is warmed up once before them.
 
     When `stop` is set the unfinished block is dropped; whole blocks are kept.
 
-    report: called before each run with the block's number (-1 in warm-up) and the arm's name.
+    report: called with the number of the block that starts, -1 for warm-up.
     """
     kept: list[Trial] = []
     warm_up = 0
     try:
+        report(-1)
         for arm in arms:
-            report(-1, arm.name)
             arm.run(prompts[0], stop)
             warm_up += 1
     except Interrupted:
@@ -66,11 +66,11 @@ def run_trials(
     for number, order in enumerate(blocks(arms, count, seed)):
         prompt = prompts[number % len(prompts)]
         block: list[Trial] = []
+        report(number)
         try:
             for place, arm in enumerate(order):
                 if stop.is_set():
                     raise Interrupted
-                report(number, arm.name)
                 block.append(Trial(number, place, arm.name, prompt.name, arm.run(prompt, stop)))
         except Interrupted:
             return Trials(tuple(kept), warm_up, cut=len(block))

@@ -1,7 +1,7 @@
 """A chat in the terminal: the prompt, the reply as it is written, its figures.
 
-The answer alone goes to stdout; prompt marks, notices and figures go to stderr, so that a pipe gets clean
-text. Reasoning is dimmed on a terminal and goes to stderr elsewhere.
+Of a reply only the answer goes to stdout; notices and figures go to stderr, so that a pipe gets clean text.
+Reasoning is dimmed on a terminal and goes to stderr elsewhere.
 """
 
 from __future__ import annotations
@@ -90,18 +90,20 @@ class ChatSession:
         if self._log is not None:
             self._log.begin(self._engine.info, request, self._engine.detailed_timing)
         notices: list[Notice] = []
-        printer = _Printer()
-        with interruptible() as stop:
-            for event in self._engine.generate(request, stop):
-                self._record(event)
-                if isinstance(event, Text):
-                    printer.show(event)
-                elif isinstance(event, Notice):
-                    notices.append(event)  # in the middle of a line it would tear the text apart
-                elif isinstance(event, Finished):
-                    self._conversation.take(event)
-                    self._replies.append(event)
-        printer.end()
+        printer = Printer()
+        try:
+            with interruptible() as stop:
+                for event in self._engine.generate(request, stop):
+                    self._record(event)
+                    if isinstance(event, Text):
+                        printer.show(event)
+                    elif isinstance(event, Notice):
+                        notices.append(event)  # in the middle of a line it would tear the text apart
+                    elif isinstance(event, Finished):
+                        self._conversation.take(event)
+                        self._replies.append(event)
+        finally:
+            printer.end()  # never leave the terminal dimmed
         if self._log is not None and (trouble := self._log.take_notice()):
             notices.append(trouble)
         for notice in notices:
@@ -113,7 +115,7 @@ class ChatSession:
             self._log.write(event)
 
 
-class _Printer:
+class Printer:
     """Writes text as it comes."""
 
     def __init__(self) -> None:

@@ -68,5 +68,11 @@ def _lines(info: EngineInfo | None, problem: str) -> list[tuple[str, str]]:
         ("model", f"{info.name}: {info.parameters / 1e6:.1f} M parameters, {info.quantization}, {info.weights_hash}"),
         ("drafter", f"{drafter.representation} from {drafter.source}" if drafter else f"none: {info.drafter_reason}"),
         ("exactness", f"{info.verdict.state.value}. {info.verdict.reason}"),
-        ("load time", f"{info.load_seconds:.1f} s, {info.verdict.seconds:.1f} s of it the exactness probe"),
+        ("load time", f"{info.load_seconds:.1f} s, {_probe_time(info)}"),
     ]
+
+
+def _probe_time(info: EngineInfo) -> str:
+    if info.verdict.cached:
+        return "the exactness verdict is kept from an earlier run"
+    return f"{info.verdict.seconds:.1f} s of it the exactness probe"

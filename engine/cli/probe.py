@@ -24,6 +24,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"device   {info.device}; {info.policy}")
     print(f"verdict  {verdict.state.value}{f', kernel {verdict.kernel}' if verdict.kernel else ''}")
     print(f"reason   {verdict.reason}")
-    if verdict.inputs:
+    if verdict.cached:
+        print(f"took     nothing: kept from an earlier run, which took {verdict.seconds:.1f} s")
+    elif verdict.inputs:
         print(f"took     {verdict.seconds:.1f} s of {info.load_seconds:.1f} s loading")
     return 0 if verdict.state in (ExactnessState.EXACT_STOCK, ExactnessState.EXACT_FORCED) else 1

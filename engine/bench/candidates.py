@@ -1,0 +1,229 @@
+"""What each exactness candidate gives and costs on this device: probe, verify forward against stock, culprits.
+
+    python -m engine.bench.candidates --synthetic 4B --out docs/benchmark_results
+    python -m engine.bench.candidates --model FOLDER_OR_REPO
+
+The second form is what a Mac runs on a real pair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from time import perf_counter
+
+import mlx.core as mx
+
+from engine import backend as backends
+from engine.arrays import token_array
+from engine.bench import environment
+from engine.bench.record import hardware
+from engine.bench.statistics import Ratio, Spread, speed_ratio, spread
+from engine.bench.synthetic import SHAPES, random_target
+from engine.bench.tables import table
+from engine.exactness import ladder
+from engine.exactness.explain import Difference, explain, first_context
+from engine.exactness.probe import probe
+from engine.target import Target
+
+WIDTHS = (3, 4)
+PROBED = (2, 3, 4, 5)
+CONTEXT = 64
+"""Tokens before the timed block."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One candidate at one width. calls: products that ran through its kernel in one forward (proof)."""
+
+    name: str
+    width: int
+    ms: Spread
+    speed: Ratio  # relative to stock with block attention, pair by pair
+    calls: int
+
+
+@dataclass(frozen=True)
+class Report:
+    model: str
+    device: str
+    verdict: str
+    probes: tuple[tuple[str, tuple[int, ...], str, int], ...]  # name, widths passed, first failure, inputs
+    differences: tuple[str, ...]
+    step_ms: Spread
+    measured: tuple[Measured, ...]
+    control: tuple[Ratio, ...]  # stock against stock, per width
+    chunk: int
+
+
+def run(target: Target, name: str, rounds: int, context_length: int = 4096) -> Report:
+    """Probe and time every candidate of the ladder on a target."""
+    candidates = list(ladder.candidates(target))
+    probes = []
+    for candidate in candidates:
+        ladder.try_on(target, candidate)
+        result = probe(target, PROBED, context_length)
+        failure = f"width {result.failures[0][0]}: {result.failures[0][1]}" if result.failures else ""
+        probes.append((candidate.name, result.passed, failure, result.inputs))
+    ladder.try_on(target, candidates[0])
+    found = explain(target, first_context(target, WIDTHS[0]), WIDTHS[0])
+    measured, controls = [], []
+    for width in WIDTHS:
+        times = _interleaved(target, candidates, width, rounds)
+        stock = times[candidates[0].name]
+        controls.append(speed_ratio(times["stock again"], stock))
+        for candidate in candidates:
+            ladder.try_on(target, candidate)
+            calls = _calls(target, width)
+            ms = times[candidate.name]
+            measured.append(Measured(candidate.name, width, spread(ms), speed_ratio(ms, stock), calls))
+    steps = _steps(target, rounds)
+    decision = ladder.decide(target, PROBED, context_length)
+    chunk = decision.engaged.chunk if decision.engaged else 0
+    verdict = f"{decision.verdict.state.value}: {decision.verdict.kernel or 'no kernel'}. {decision.verdict.reason}"
+    return Report(
+        name, target.backend.name, verdict, tuple(probes), tuple(_shortest(found)), spread(steps),
+        tuple(measured), tuple(controls), chunk,
+    )  # fmt: skip
+
+
+def _shortest(found: Sequence[Difference]) -> Iterator[str]:
+    """The first occurrence of each operation, in order."""
+    seen = set()
+    for difference in found:
+        if difference.operation not in seen:
+            seen.add(difference.operation)
+            yield str(difference)
+
+
+def _interleaved(
+    target: Target, candidates: Sequence[ladder.Candidate], width: int, rounds: int
+) -> dict[str, list[float]]:
+    """Milliseconds per verify forward, every candidate once per round in an order drawn anew."""
+    state = target.new_state()
+    mx.eval(target.hidden(token_array(range(CONTEXT)), state), state.arrays())
+    block = token_array(range(1, width + 1))
+    mark = state.mark()
+    named = [(c.name, c) for c in candidates] + [("stock again", candidates[0])]
+    times: dict[str, list[float]] = {name: [] for name, _ in named}
+    draw = random.Random(width)
+    for round_ in range(rounds + 2):
+        for name, candidate in draw.sample(named, len(named)):
+            ladder.try_on(target, candidate)
+            started = perf_counter()
+            mx.eval(target.verify(block, state).logits)
+            elapsed = (perf_counter() - started) * 1e3
+            target.rollback(state, width, width)
+            state.rewind(mark)
+            if round_ >= 2:  # two warm-up rounds
+                times[name].append(elapsed)
+    return times
+
+
+def _calls(target: Target, width: int) -> int:
+    state = target.new_state()
+    mx.eval(target.hidden(token_array(range(4)), state))
+    before = target.scope.calls
+    mx.eval(target.verify(token_array([1] * width), state).logits)
+    return target.scope.calls - before
+
+
+def _steps(target: Target, rounds: int) -> list[float]:
+    state = target.new_state()
+    mx.eval(target.hidden(token_array(range(CONTEXT)), state), state.arrays())
+    mark, times = state.mark(), []
+    for round_ in range(rounds + 2):
+        started = perf_counter()
+        mx.eval(target.step(token_array([1]), state).logits)
+        if round_ >= 2:
+            times.append((perf_counter() - started) * 1e3)
+        state.rewind(mark)
+    return times
+
+
+def as_markdown(report: Report, machine: environment.Machine, synthetic: str, command: str, raw: str) -> Iterator[str]:
+    yield f"# Exactness candidates: {report.model}"
+    yield ""
+    yield f"On {report.device}, {date.today().isoformat()}. MLX {machine.environment.mlx}. Raw: `{raw}`."
+    if synthetic:
+        yield ""
+        yield f"**Synthetic: random 4-bit weights in the shape of {synthetic}. Costs and bytes only, no text.**"
+    yield from ("", "## Verdict", "", report.verdict)
+    yield from ("", f"## Probe, widths {', '.join(map(str, PROBED))}", "")
+    yield from table(
+        ("candidate", "widths passed", "first difference", "inputs"),
+        [(n, ", ".join(map(str, w)) or "none", f or "-", str(i)) for n, w, f, i in report.probes],
+    )
+    yield from ("", f"## Operations whose bytes depend on the width (stock, {WIDTHS[0]} rows)", "")
+    yield from [f"- {line}" for line in report.differences] or ["None, given equal inputs."]
+    yield from ("", "## Verify forward, milliseconds", "")
+    yield f"One classic step: {_spread(report.step_ms)}. Context of {CONTEXT} tokens. forced_qmv chunk: {report.chunk}."
+    yield ""
+    yield from table(
+        ("rows", "candidate", "median (min - max)", "n", "speed relative to stock", "kernel calls"),
+        [(str(m.width), m.name, _spread(m.ms), str(m.ms.n), _ratio(m.speed), str(m.calls)) for m in report.measured],
+    )
+    yield ""
+    for width, control in zip(WIDTHS, report.control, strict=True):
+        yield f"- A/A at {width} rows, stock against stock: {_ratio(control)}."
+    yield from ("", "## Not measured", "")
+    yield "- Text: see `pacenote bench --check`. Other contexts, other devices, energy."
+    yield "- A probe is evidence on its inputs, not a proof."
+    yield from ("", "## Repeat", "", "```sh", command, "```")
+
+
+def _spread(s: Spread) -> str:
+    return f"{s.median:.3f} ({s.minimum:.3f} - {s.maximum:.3f})"
+
+
+def _ratio(r: Ratio) -> str:
+    return f"{r.median:.3f} [{r.low:.3f}, {r.high:.3f}]"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m engine.bench.candidates")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--synthetic", choices=sorted(SHAPES))
+    which.add_argument("--model", help="folder or cached repo id")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--out", type=Path, default=Path("docs/benchmark_results"))
+    asked = parser.parse_args(argv)
+    machine = environment.look()
+    if asked.synthetic:
+        target, name = random_target(asked.synthetic, backends.detect()), f"random {asked.synthetic}"
+    else:
+        target, name = _real(asked.model), asked.model
+    report = run(target, name, asked.rounds)
+    stem = (
+        f"exactness-candidates-{asked.synthetic or Path(name).name}-{hardware(report.device, machine.environment.cpus)}"
+    )
+    path = asked.out / f"{stem}-{date.today().isoformat()}.md"
+    asked.out.mkdir(parents=True, exist_ok=True)
+    raw = path.with_suffix(".json")
+    raw.write_text(json.dumps({"report": asdict(report), "machine": asdict(machine)}) + "\n", encoding="utf-8")
+    command = f"python -m engine.bench.candidates {' '.join(argv if argv is not None else sys.argv[1:])}"
+    text = "\n".join(as_markdown(report, machine, asked.synthetic or "", command, raw.name)) + "\n"
+    path.write_text(text, encoding="utf-8")
+    sys.stdout.write(text)
+    return 0
+
+
+def _real(place: str) -> Target:
+    import threading
+
+    from engine.checkpoint.folder import open_folder
+    from engine.checkpoint.locate import locate
+    from engine.target.load import load_target
+
+    path, revision = locate(place)
+    return load_target(open_folder(path, revision), backends.detect(), lambda *_: None, threading.Event())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

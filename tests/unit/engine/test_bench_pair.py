@@ -1,0 +1,311 @@
+"""The benchmark on a loaded tiny pair: its arms, the record it writes, the command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.bench import check, presets
+from engine.bench import cli as bench_cli
+from engine.bench import environment as machine
+from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_arm
+from engine.bench.mlx_lm_arms import mlx_lm_arm, mlx_lm_prefill_arm
+from engine.bench.prefill_arm import HEAD_ROWS, prefill_arm
+from engine.bench.prompts import BENCH, CHECK, Prompt, of_length, read_prompts
+from engine.bench.rig import DENSE, QUANTIZED, Rig, load_rig
+from engine.bench.sample import Sample
+from engine.bench.tally import drafts, forwards, peer_forwards
+from engine.cli.main import main
+from engine.decode.prefill import Interrupted
+from engine.errors import KnownError
+from engine.loading import Pair
+from engine.request import LoadOptions, Sampler
+from engine.telemetry.environment import Conditions, environment
+from engine.telemetry.stats import identity_holds
+
+TASK = Task(tokens=14, sampler=Sampler(), seed=3)
+NEVER = threading.Event()
+
+
+@pytest.fixture(scope="module")
+def rig(tiny_folders: tuple[Path, Path]) -> Iterator[Rig]:
+    """Both heads on one target, loaded as the command loads them."""
+    target, head = map(str, tiny_folders)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PACENOTE_COMPUTE", "float32")
+        rig = load_rig(LoadOptions(target, head), lambda _: None, NEVER, both_heads=True)
+    yield rig
+    rig.close()
+
+
+@pytest.fixture(scope="module")
+def prompt(rig: Rig) -> Prompt:
+    return read_prompts(CHECK, rig.pair.tokenizer)[4]
+
+
+@pytest.fixture
+def command(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pacenote bench` without loading again, on a machine that counts as quiet."""
+    monkeypatch.setattr(bench_cli, "load_rig", lambda *_, **__: rig)
+    monkeypatch.setattr(bench_cli, "STAGE_RUNS", 1)
+    quiet = replace(machine.look(), busy=0.0)
+    monkeypatch.setattr(machine, "look", lambda: quiet)
+
+
+# -- arms -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_all_arms_write_the_same_tokens(rig: Rig, prompt: Prompt, temperature: float) -> None:
+    """Every width, both heads, and widths that change each round: the ids of classic decode, and as many as asked."""
+    task = replace(TASK, sampler=Sampler(temperature))
+    reference = classic_arm(rig, task).run(prompt, NEVER)
+    assert len(reference.tokens) == task.tokens
+    arms = [block_arm(rig, task, head, width) for head in (QUANTIZED, DENSE) for width in (2, 5)]
+    for arm in (*arms, random_widths_arm(rig, task, DENSE, (2, 3, 4, 5))):
+        sample = arm.run(prompt, NEVER)
+        assert sample.tokens == reference.tokens, arm.name
+        assert sample.stats is not None
+        assert identity_holds(sample.stats)
+        assert sample.stats.tokens == task.tokens
+        assert arm.moves <= sample.counts.keys(), arm.name
+        assert drafts(DENSE if "dense" in arm.name else QUANTIZED) in sample.counts
+
+
+def test_counters_tell_the_arms_apart(rig: Rig, prompt: Prompt) -> None:
+    """A classic run has one-row forwards only, a block run blocks and its own head's drafts only."""
+    assert classic_arm(rig, TASK).run(prompt, NEVER).counts == {forwards(1): TASK.tokens}  # one looks ahead
+    block = block_arm(rig, TASK, DENSE, 4).run(prompt, NEVER)
+    assert block.stats is not None
+    assert block.counts == {forwards(4): block.stats.rounds, drafts(DENSE): 3 * block.stats.rounds}
+
+
+def test_the_peer_starts_at_the_same_boundary(rig: Rig, prompt: Prompt) -> None:
+    """mlx-lm's own loop, from our boundary: the same greedy tokens, none of our forwards, as many of its own."""
+    sample = mlx_lm_arm(rig, TASK).run(prompt, NEVER)
+    assert sample.tokens == classic_arm(rig, TASK).run(prompt, NEVER).tokens
+    assert sample.counts == {peer_forwards(1): TASK.tokens}
+
+
+def test_a_boundary_serves_many_runs(rig: Rig, prompt: Prompt) -> None:
+    """Runs do not write into what they were restored from."""
+    arm = block_arm(rig, TASK, QUANTIZED, 3)
+    assert arm.run(prompt, NEVER).tokens == arm.run(prompt, NEVER).tokens
+
+
+def test_prefill_arms_read_the_prompt_in_their_chunks(rig: Rig, prompt: Prompt) -> None:
+    """Ours with and without a head, and mlx-lm's in two chunk sizes: one first token, and the forwards they claim."""
+    long = of_length([prompt], 100)
+    assert len(long.tokens) == 100
+    ours = prefill_arm(rig, head=True).run(long, NEVER)
+    assert ours.counts == {forwards(64): 1, forwards(35): 1, forwards(1): 1, HEAD_ROWS: 99}
+    assert HEAD_ROWS not in prefill_arm(rig, head=False).run(long, NEVER).counts
+    for chunk, moved in ((2048, {99: 1, 1: 1}), (33, {33: 3, 1: 1})):
+        arm = mlx_lm_prefill_arm(rig, chunk, 100)
+        sample = arm.run(long, NEVER)
+        assert sample.counts == {peer_forwards(rows): n for rows, n in moved.items()}
+        assert arm.moves == sample.counts.keys()
+        assert sample.tokens == ours.tokens
+
+
+def test_stop_gives_no_half_sample(rig: Rig, prompt: Prompt) -> None:
+    stop = threading.Event()
+    stop.set()
+    for arm in (classic_arm(rig, TASK), block_arm(rig, TASK, DENSE, 3), mlx_lm_arm(rig, TASK)):
+        with pytest.raises(Interrupted):
+            arm.run(prompt, stop)
+
+
+def test_counting_ends_with_the_rig(pair: Pair, prompt: Prompt) -> None:
+    """The wrapped methods are the instance's own again: a benchmark leaves no trace in a pair."""
+    assert pair.drafter is not None
+    rig = Rig(pair, {QUANTIZED: pair.drafter})
+    assert "hidden" in vars(pair.target)
+    rig.close()
+    assert "hidden" not in vars(pair.target)
+    assert "draft_block" not in vars(pair.drafter)
+
+
+# -- prompts and machine ----------------------------------------------------------------------------------
+
+
+def test_bundled_prompts(rig: Rig) -> None:
+    """24 short prompts for the check, each name once, and a set for speed."""
+    prompts = read_prompts(CHECK, rig.pair.tokenizer)
+    assert len(prompts) == len({p.name for p in prompts}) == len({p.tokens for p in prompts}) == 24
+    assert all(len(p.text) < 120 for p in prompts)
+    assert len(read_prompts(BENCH, rig.pair.tokenizer)) >= 6
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '[{"name": "x"}]', "[3]"])
+def test_prompts_that_are_none(rig: Rig, tmp_path: Path, content: str) -> None:
+    (tmp_path / "p.json").write_text(content)
+    with pytest.raises(KnownError):
+        read_prompts(tmp_path / "p.json", rig.pair.tokenizer)
+
+
+def test_a_busy_machine_is_refused_unless_told() -> None:
+    """Half of each core taken by others: no benchmark, or one that says so."""
+    busy = machine.Machine(replace(environment(), cpus=4), Conditions((2.0, 1.0, 1.0), "mains"), "unknown", 0.5)
+    with pytest.raises(KnownError, match=r"0\.50 per core"):
+        machine.admit(busy, anyway=False)
+    assert "Measured anyway" in machine.admit(busy, anyway=True)
+    assert machine.admit(replace(busy, busy=0.1), anyway=False) == ""
+    assert machine.admit(replace(busy, busy=None), anyway=False) == "", "a system without the figure is not refused"
+
+
+# -- the command ------------------------------------------------------------------------------------------
+
+
+def bench(tmp_path: Path, *arguments: str) -> int:
+    (tmp_path / "p.json").write_text(json.dumps(["Hello!", {"name": "egg", "text": "An egg?"}]))
+    return main(["bench", "--tokens", "6", "--prompts", str(tmp_path / "p.json"), *arguments])
+
+
+@pytest.mark.usefixtures("command")
+def test_record_holds_the_numbers(rig: Rig, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every figure of the Markdown record follows from the raw samples beside it, and it says what it must."""
+    assert bench(tmp_path, "--pairs", "3", "--out", str(tmp_path / "out")) == 0
+    (page,), (raw,) = (list((tmp_path / "out").glob(f"mtp-*{suffix}")) for suffix in (".md", ".json"))
+    assert f"written: {page}" in capsys.readouterr().out
+    text, data = page.read_text(), json.loads(raw.read_text())
+    (run,) = data["experiments"]
+    arms = [arm["name"] for arm in run["arms"]]
+    assert len(run["samples"]) == 3 * len(arms)
+    seconds: dict[str, list[float]] = {name: [] for name in arms}
+    for sample in sorted(run["samples"], key=lambda s: s["block"]):
+        seconds[sample["arm"]].append(sample["sample"]["seconds"])
+    for name in arms:
+        row = cells(text, name)
+        median, low, high = sorted(seconds[name])[1], min(seconds[name]), max(seconds[name])
+        assert row[1:5] == [f"{median:.4f}", f"{low:.4f} - {high:.4f}", "3", f"{5 / median:.1f}"]
+    for arm in (QUANTIZED, DENSE):
+        ratios = sorted(a / b for a, b in zip(seconds["classic"], seconds[f"block 3, {arm} head"], strict=True))
+        assert cells(text, f"block 3, {arm} head / classic")[1] == f"{ratios[1]:.4f}"
+    for must in (
+        "## Not measured", "## Thrown away", "A/A", "accept-hook time of the first round", "## Repeat",
+        f"bench --tokens 6 --prompts {tmp_path}/p.json --pairs 3", rig.pair.info.weights_hash,
+        "drafts of the dense head",
+    ):  # fmt: skip
+        assert must in text, must
+    assert "DIFFERENT" not in text
+
+
+def cells(text: str, first: str) -> list[str]:
+    """The cells of the first table row that starts with `first`."""
+    line = next(line for line in text.splitlines() if re.match(rf"\| {re.escape(first)} +\|", line))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@pytest.mark.usefixtures("command")
+def test_preset_against_mlx_lm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both halves run and both are in the record; an earlier record of the day is not overwritten."""
+    assert presets.PREFILL_TOKENS == 500
+    monkeypatch.setattr(presets, "PREFILL_TOKENS", 70)
+    for _ in range(2):
+        bench(tmp_path, "--preset", "classic-vs-mlx-lm", "--pairs", "1", "--out", str(tmp_path))
+    pages = sorted(tmp_path.glob("classic-vs-mlx-lm-*.md"))
+    assert len(pages) == 2
+    text = pages[0].read_text()
+    assert "## Decode against mlx_lm" in text
+    assert "## Prefill of 70 tokens against mlx_lm" in text
+    assert "mlx_lm forwards, 69 rows" in text
+
+
+@pytest.mark.usefixtures("command")
+def test_check_compares_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole command: equal, exit 0, a table; the second time nothing is run."""
+    progress = tmp_path / "check.jsonl"
+    assert bench(tmp_path, "--check", "--progress", str(progress)) == 0
+    first = capsys.readouterr().out
+    assert cells(first, "block 5, dense head")[1:4] == ["4", "24", "0"]
+    assert "random widths, quantized head" in first
+    lines = progress.read_text().splitlines()
+    assert len(lines) == 2 * 2 * 11
+    assert bench(tmp_path, "--check", "--progress", str(progress)) == 0
+    assert progress.read_text().splitlines() == lines
+    assert "0 differing token ids in 240 compared." in first
+
+
+@pytest.mark.usefixtures("command")
+def test_check_fails_on_a_wrong_arm(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An arm that writes one other token: exit 1 and the place of the difference."""
+
+    def wrong(rig: Rig, task: Task, drafter: str, width: int) -> Arm:
+        arm = block_arm(rig, task, drafter, width)
+
+        def run(prompt: Prompt, stop: threading.Event) -> Sample:
+            sample = arm.run(prompt, stop)
+            return replace(sample, tokens=(*sample.tokens[:-1], sample.tokens[-1] ^ 1))
+
+        return replace(arm, run=run) if (width, drafter) == (4, DENSE) else arm
+
+    monkeypatch.setattr(check, "block_arm", wrong)
+    arguments = ("--check", "--no-random-widths", "--progress", str(tmp_path / "c.jsonl"))
+    assert bench(tmp_path, *arguments) == 1
+    out = capsys.readouterr().out
+    assert cells(out, "block 4, dense head")[3] == "4"
+    assert "DIFFERS: egg" in out
+    assert "token 6 is" in out
+
+
+@pytest.mark.usefixtures("command")
+def test_an_interrupted_check_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in the middle of a cell: exit 130, finished cells kept, and the next run ends it."""
+
+    def interrupted(rig: Rig, task: Task) -> Arm:
+        arm = classic_arm(rig, task)
+        runs = 0
+
+        def run(prompt: Prompt, stop: threading.Event) -> Sample:
+            nonlocal runs
+            runs += 1
+            if runs == 2:
+                stop.set()
+            return arm.run(prompt, stop)
+
+        return replace(arm, run=run)
+
+    arguments = ("--check", "--no-random-widths", "--progress", str(tmp_path / "c.jsonl"))
+    with monkeypatch.context() as patch:
+        patch.setattr(check, "classic_arm", interrupted)
+        assert bench(tmp_path, *arguments) == 130
+    assert "18 of 36 cells are finished" in capsys.readouterr().out
+    assert bench(tmp_path, *arguments) == 0
+
+
+@pytest.mark.parametrize("wrong", [["--tokens", "1"], ["--pairs", "0"], ["--temperature", "-1"], ["--preset", "none"]])
+def test_wrong_usage(wrong: list[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["bench", *wrong])
+    assert done.value.code == 2
+
+
+@pytest.mark.usefixtures("command")
+def test_prompts_that_do_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path, "--check", "--tokens", "100000") == 1
+    assert "does not fit in 2048" in capsys.readouterr().err
+
+
+def test_a_pair_without_a_head_has_nothing_to_measure(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Said with the engine's reason, not as an empty table."""
+    without = Rig(replace(pair, drafter=None, info=replace(pair.info, drafter_reason="It has no MTP head.")), {})
+    monkeypatch.setattr(bench_cli, "load_rig", lambda *_, **__: without)
+    arguments: dict[str, Any] = {"model": None, "head": None, "prompts": None, "random_widths": True, "progress": None}
+    with pytest.raises(KnownError, match=r"no MTP to measure here\. It has no MTP head"):
+        bench_cli._check(argparse.Namespace(**arguments), TASK, NEVER)
+    without.close()

@@ -1,0 +1,233 @@
+"""`pacenote chat`: one reply, a conversation, its log, Stop. The engine is real, its pair is tiny."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine import Engine, Event, Request, Segment, Text
+from engine.cli import chat
+from engine.cli.chat_session import Printer
+from engine.cli.conversation import Conversation, Seeds
+from engine.cli.interrupt import interruptible
+from engine.cli.main import main
+from engine.loading import Pair
+from engine.telemetry.reader import check, read
+
+
+class Spy(Engine):
+    """The engine, remembering what it was asked."""
+
+    def __init__(self, pair: Pair) -> None:
+        super().__init__(pair)
+        self.requests: list[Request] = []
+        self.on_text: Callable[[], None] = lambda: None
+
+    def generate(self, request: Request, stop: threading.Event) -> Iterator[Event]:
+        self.requests.append(request)
+        for event in super().generate(request, stop):
+            yield event
+            if isinstance(event, Text):
+                self.on_text()
+
+
+@pytest.fixture
+def engine(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Spy:
+    """`pacenote chat` talks to this one instead of loading again."""
+    spy = Spy(pair)
+    monkeypatch.setattr(chat, "load_engine", lambda _: spy)
+    return spy
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def talk(monkeypatch: pytest.MonkeyPatch, lines: list[str], *arguments: str) -> int:
+    """Type lines at the prompt, then Ctrl-D."""
+    typed = iter(lines)
+
+    def type_line(prompt: str = "") -> str:
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("builtins.input", type_line)
+    return main(["chat", "--max-tokens", "6", *arguments])
+
+
+def test_one_reply_from_nothing(
+    tiny_folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The whole command with a real load: text alone on stdout, progress and figures on stderr, a sound log."""
+    target, head = map(str, tiny_folders)
+    log = tmp_path / "log.jsonl"
+    command = ["chat", "--model", target, "--head", head, "--prompt", "Hello", "--max-tokens", "12", "--mtp", "always"]
+    assert main([*command, "--log", str(log)]) == 0
+    said = capsys.readouterr()
+    figures = said.err.splitlines()[-1]
+    assert re.match(r"12 tokens · [\d.]+ tok/s · acceptance \d+%, [\d.]+ tokens a round · ms a round: draft", figures)
+    assert "exact on stock kernels" in figures
+    assert "Reading weights" in said.err
+    (generation,) = read(log).generations
+    assert generation.complete
+    # The engine's last progress event is a fraction of a millisecond older than the figure in its statistics.
+    assert [problem for problem in check(generation) if not problem.startswith("prefill_seconds")] == []
+    assert main(command) == 0
+    assert capsys.readouterr().out == said.out, "greedy text does not depend on the run"
+    assert said.out.strip()
+    assert "tok/s" not in said.out
+
+
+def test_piped_text_is_the_prompt(engine: Spy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("Tell me\nmore.\n"))
+    assert main(["chat", "--max-tokens", "2", "--system", "Be brief."]) == 0
+    (request,) = engine.requests
+    assert [(m.role, m.content) for m in request.messages] == [("system", "Be brief."), ("user", "Tell me\nmore.\n")]
+
+
+def test_the_next_turn_restores_its_boundary(
+    engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Replies go back with their segments and last token, so that only the new text is read."""
+    assert talk(monkeypatch, ["Hi", "And?"]) == 0
+    reply = engine.requests[1].messages[1]
+    assert [segment.kind for segment in reply.segments] == ["prefill", "decode"]
+    assert reply.last_token is not None
+    assert isinstance(reply.segments[0], Segment)
+    assert re.search(r"[1-9]\d* of \d+ prompt tokens restored", capsys.readouterr().err)
+
+
+def test_commands_of_the_prompt(
+    engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """/regenerate asks again with another seed, /new forgets, /stats shows, /quit ends; nothing else is sent."""
+    lines = ["/regenerate", "Hi", "/regenerate", "/stats", "/help", "", "/new", "Ho", "/quit", "never"]
+    assert talk(monkeypatch, lines, "--seed", "5", "--temperature", "0.9") == 0
+    first, second, third = engine.requests
+    assert first.messages == second.messages
+    assert first.seed == 5 != second.seed
+    assert [m.content for m in third.messages] == ["Ho"]
+    said = capsys.readouterr().err
+    assert "no message to answer" in said
+    assert "replies    2," in said
+    assert "device     " in said
+    assert said.count("Ctrl-C stops a reply") == 2, "at the start, and for a command that is none"
+
+
+def test_ctrl_c_in_a_reply_keeps_it(
+    engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first text raises SIGINT: the reply ends as stopped, is kept, and the chat goes on."""
+
+    def interrupt() -> None:
+        engine.on_text = lambda: None
+        signal.raise_signal(signal.SIGINT)
+
+    engine.on_text = interrupt
+    assert talk(monkeypatch, ["Hi", "And?"], "--max-tokens", "400") == 0
+    assert "ended by stopped" in capsys.readouterr().err
+    assert [m.role for m in engine.requests[1].messages] == ["user", "assistant", "user"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_gets_out() -> None:
+    """Whatever hangs, nobody is locked in."""
+    with interruptible() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_at_the_prompt_ends_the_chat(engine: Spy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(prompt: str = "") -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("builtins.input", interrupted)
+    assert main(["chat"]) == 0
+
+
+def test_a_chat_that_no_longer_fits_says_so_and_goes_on(
+    engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A known error ends a reply, not the chat; its message is replaced by the next one."""
+    assert talk(monkeypatch, ["word " * 3000, "Hi"]) == 0
+    assert "the model reads 2048. All messages are kept." in capsys.readouterr().err
+    assert [m.content for m in engine.requests[1].messages] == ["Hi"]
+
+
+def test_a_log_that_cannot_be_written_does_not_cost_the_reply(
+    engine: Spy, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["chat", "--prompt", "Hi", "--max-tokens", "3", "--log", str(tmp_path / "file" / "log.jsonl")]) == 0
+    said = capsys.readouterr()
+    assert said.out.strip()
+    assert "The session log is off" in said.err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--block", "1"],
+        ["--temperature", "-1"],
+        ["--top-p", "0"],
+        ["--seed", "-1"],
+        ["--max-tokens", "0"],
+        ["--mtp", "maybe"],
+        ["--prompt", " "],
+    ],
+)
+def test_wrong_options_are_refused_before_loading(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2 and a sentence; a load of seconds would be wasted."""
+    with pytest.raises(SystemExit) as done:
+        main(["chat", *(["--prompt", "x"] if "--prompt" not in wrong else []), *wrong])
+    assert done.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+def test_reasoning_stays_out_of_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere than on a terminal only the answer is on stdout; on one, reasoning is dimmed and dimming ends."""
+
+    def show() -> None:
+        printer = Printer()
+        for text in (Text("why", "reasoning"), Text("because"), Text("!")):
+            printer.show(text)
+        printer.end()
+
+    show()
+    said = capsys.readouterr()
+    assert (said.out, said.err.split()) == ("because!\n", ["why"])
+    screen = Terminal()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    show()
+    assert screen.getvalue() == "\x1b[2mwhy\x1b[22m\nbecause!\n"
+
+
+def test_seeds_of_a_chat_can_be_repeated() -> None:
+    """--seed fixes the first reply and all after it; without it two chats differ."""
+    a, b = Seeds(5), Seeds(5)
+    assert [a.draw() for _ in range(3)] == [b.draw() for _ in range(3)]
+    assert Seeds(5).draw() == 5
+    assert Seeds(None).draw() != Seeds(None).draw()
+
+
+def test_a_message_without_a_reply_is_replaced() -> None:
+    """Two user messages in a row would be a chat that the model was never trained on."""
+    conversation = Conversation("S")
+    conversation.ask("a")
+    conversation.ask("b")
+    assert [m.content for m in conversation.messages] == ["S", "b"]
+    assert not Conversation().withdraw_reply()
