@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.chats import Chats
 from app.chat.generations import Generations
+from app.chat.markdown.highlight import import_lexers
 from app.errorcard import as_dict
 from app.models.loader import ModelLoader, Numbers
 from app.panel.meter import Meter
@@ -31,7 +32,7 @@ class Services(QObject):
         self.settings = self.file.load()
         self.store = Repository(Database(paths.database))
         self.meter = Meter()
-        self.engine = EngineThread(load, SessionLogs(paths.sessions), self)
+        self.engine = EngineThread(load, SessionLogs(paths.sessions), self, afterwards=import_lexers)
         self.pump = Pump(self.engine, self)
         numbers = Numbers()
         self.loader = ModelLoader(self.engine, numbers, self)

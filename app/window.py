@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from pathlib import Path
 
@@ -11,38 +10,33 @@ from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QInputDialog
 
 from app import dialogs, menus
-from app.chat.empty import loading_text
 from app.chat.item import Item
 from app.errorcard import as_dict
-from app.frame import Frame
-from app.models.dialog import OpenModelDialog
+from app.modelwindow import ModelWindow
 from app.services import Services
-from app.settings import Settings
-from app.settings.dialog import SettingsDialog
 from app.theme import Theme
 from engine import KnownError
 
 
-class MainWindow(Frame):
+class MainWindow(ModelWindow):
     """Connects the parts. All decisions are in `Chats`, `Generations` and `ModelLoader`."""
 
     def __init__(self, services: Services, theme: Theme, *, crash_log: Path | None = None) -> None:
         super().__init__(services, theme)
         self._crash_log = crash_log
-        self._load_error: dict[str, str] | None = None
         self.actions_by_key = menus.build(self)
         self.header.more_menu.addActions([self.actions_by_key[key] for key in ("rename", "export_log", "delete")])
         self.header.model_menu.addActions([self.actions_by_key[key] for key in ("open", "reload")])
         self._connect()
         self.restore_geometry()
         self.fold()
-        self._on_model()
+        self.on_model()
         services.chats.open_latest()
         self._on_list()
         self.composer.setFocus()
 
     def _connect(self) -> None:
-        chats, generations, loader = self.services.chats, self.services.generations, self.services.loader
+        chats, generations = self.services.chats, self.services.generations
         self.sidebar.chosen.connect(chats.open)
         self.sidebar.new_chat.connect(self.new_chat)
         self.sidebar.searched.connect(self._on_search)
@@ -60,14 +54,11 @@ class MainWindow(Frame):
         self.transcript.branch.connect(chats.switch_branch)
         self.transcript.act.connect(self._on_message_action)
         self.empty.example.connect(chats.send)
-        self.empty.cancel_load.connect(loader.cancel)
-        self.empty.act.connect(self._on_load_action)
         self.composer.send.connect(chats.send)
         self.composer.stop.connect(chats.stop)
         self.composer.edited.connect(self._on_typed)
         self.composer.edit_last.connect(chats.edit_last)
         self.composer.cancel_edit.connect(chats.cancel_edit)
-        self.banner.acted.connect(self._on_banner)
         self.toast.acted.connect(chats.undo)
         chats.list_changed.connect(self._on_list)
         chats.opened.connect(self._on_opened)
@@ -76,17 +67,12 @@ class MainWindow(Frame):
         chats.sent.connect(self.composer.clear)
         chats.editing_changed.connect(self.composer.set_editing)
         chats.deleted.connect(self.toast.show_text)
-        chats.failed.connect(self._on_error)
+        chats.failed.connect(self.on_error)
         generations.item_changed.connect(self.transcript.refresh)
-        generations.live_changed.connect(self._on_live)
+        generations.live_changed.connect(self.refresh_live)
         generations.finished.connect(self._on_finished)
         generations.store_failed.connect(self._on_store_failed)
         generations.store_recovered.connect(self._on_store_recovered)
-        loader.changed.connect(self._on_model)
-        loader.progressed.connect(self._on_load_progress)
-        loader.failed.connect(self._on_load_failed)
-        self.services.settings_changed.connect(self._on_settings)
-        self.services.settings_failed.connect(self._on_error)
 
     # chats
 
@@ -117,7 +103,7 @@ class MainWindow(Frame):
         self.stack.setCurrentWidget(self.transcript if items else self.empty)
         self.find_bar.hide()
         self._show_title()
-        self._on_live()
+        self.refresh_live()
 
     @Slot(object)
     def _on_appended(self, item: Item) -> None:
@@ -125,7 +111,7 @@ class MainWindow(Frame):
         self.stack.setCurrentWidget(self.transcript)
 
     @Slot()
-    def _on_live(self) -> None:
+    def refresh_live(self) -> None:
         chats, generations = self.services.chats, self.services.generations
         self.composer.set_busy(chats.busy)
         live = bool(generations.live_conversations())
@@ -253,7 +239,7 @@ class MainWindow(Frame):
             if name:
                 self.toast.show_text(f"Exported to {name}", "")
         except KnownError as error:
-            self._on_error(as_dict(error))
+            self.on_error(as_dict(error))
 
     @Slot()
     def about(self) -> None:
@@ -262,108 +248,6 @@ class MainWindow(Frame):
     @Slot()
     def show_crash_log(self) -> None:
         dialogs.show_crash_log(self, self._crash_log)
-
-    # model and settings
-
-    @Slot()
-    def open_model(self) -> None:
-        settings = self.services.settings
-        dialog = OpenModelDialog(settings.target, settings.head, self)
-        if dialog.exec():
-            self.services.change_settings(dataclasses.replace(settings, target=dialog.target, head=dialog.head))
-            self.reload_model()
-
-    @Slot()
-    def reload_model(self) -> None:
-        self._load_error = None
-        self.banner.hide()
-        self.services.load()
-
-    @Slot()
-    def open_settings(self) -> None:
-        dialog = SettingsDialog(self.services.settings, self.services.reload_pending(), self)
-        dialog.changed.connect(self._on_dialog_changed)
-        dialog.reload.connect(self.reload_model)
-        self._settings_dialog = dialog
-        dialog.open()
-
-    @Slot(object)
-    def _on_dialog_changed(self, settings: Settings) -> None:
-        self.services.change_settings(settings)
-        self._settings_dialog.show_pending(self.services.reload_pending())
-
-    @Slot()
-    def _on_settings(self) -> None:
-        settings = self.services.settings
-        self.composer.set_send_with(settings.send_with)
-        if settings.theme != self.theme.mode:
-            self.theme.set_mode(settings.theme)
-
-    @Slot()
-    def _on_model(self) -> None:
-        info = self.services.loader.info
-        self.header.show_model(info.name if info is not None else "No model")
-        self.services.meter.new_model()
-        for view in (self.panel, self.strip):
-            view.set_info(info)
-        if self._load_error is None:
-            if info is not None:
-                self.empty.show_model(info)
-            elif not self.services.loader.loading:
-                self.empty.show_nothing()
-        self._on_live()
-
-    @Slot()
-    def _on_load_progress(self) -> None:
-        loader = self.services.loader
-        if not loader.loading:
-            return
-        self._load_error = None
-        text = loading_text(loader.progress, loader.seconds)
-        self.header.show_model(text)
-        self.empty.show_loading(loader.wanted_name, loader.progress, loader.seconds)
-        self.actions_by_key["stop"].setEnabled(True)
-
-    @Slot(dict)
-    def _on_load_failed(self, error: dict[str, str]) -> None:
-        self._load_error = error
-        info = self.services.loader.info
-        self.header.show_model(info.name if info is not None else "No model")
-        self.empty.show_error(error, info)
-        if self.stack.currentWidget() is self.transcript:
-            self._show_banner(error, ("open", "Open model…"))
-        self._on_live()
-
-    @Slot(str)
-    def _on_load_action(self, key: str) -> None:
-        if key == "open":
-            self.open_model()
-
-    # errors
-
-    @Slot(dict)
-    def _on_error(self, error: dict[str, str]) -> None:
-        self._show_banner(error, ("dismiss", "OK"))
-
-    @Slot(dict)
-    def _on_store_failed(self, error: dict[str, str]) -> None:
-        self._show_banner(error, ("save", "Save again"))
-
-    @Slot()
-    def _on_store_recovered(self) -> None:
-        self.banner.hide()
-
-    def _show_banner(self, error: dict[str, str], action: tuple[str, str]) -> None:
-        self.banner.show_error(error, action)
-        self.banner.show()
-
-    @Slot(str)
-    def _on_banner(self, key: str) -> None:
-        self.banner.hide()
-        if key == "save":
-            self.services.generations.save_again()
-        elif key == "open":
-            self.open_model()
 
     @Slot()
     def show_and_raise(self) -> None:

@@ -134,14 +134,21 @@ class EngineThread(QThread):
     """The deque went from empty to not empty. Connect only a bound method of a QObject of the GUI thread."""
 
     def __init__(
-        self, load: Loader | None = None, sink: SessionSink | None = None, parent: QObject | None = None
+        self,
+        load: Loader | None = None,
+        sink: SessionSink | None = None,
+        parent: QObject | None = None,
+        *,
+        afterwards: Callable[[], None] | None = None,
     ) -> None:
+        """afterwards: called on the thread after the first load, for slow imports that the GUI must not wait for."""
         super().__init__(parent)
         self.setObjectName("engine")
         # macOS gives a secondary thread 512 KiB, too little for evaluating a deep graph.
         self.setStackSize(16 << 20)
         self._load = load or load_engine
         self._sink = sink
+        self._afterwards = afterwards
         self._commands: queue.SimpleQueue[_Load | _Generate | None] = queue.SimpleQueue()
         self._events: deque[Envelope] = deque()
         self._announced = threading.Event()
@@ -199,6 +206,9 @@ class EngineThread(QThread):
             while (command := self._commands.get()) is not None:
                 if isinstance(command, _Load):
                     self._do_load(command)
+                    afterwards, self._afterwards = self._afterwards, None
+                    if afterwards is not None:
+                        afterwards()
                 else:
                     self._do_generate(command)
         finally:

@@ -155,8 +155,10 @@ class Generations(QObject):
             return True
         if isinstance(event, Finished):
             self._on_finished(live, event)
-        elif isinstance(event, Failed):
+            return True
+        if isinstance(event, Failed):
             self._on_failed(live, event)
+            return True
         return False
 
     def _on_finished(self, live: Live, event: Finished) -> None:
@@ -204,7 +206,6 @@ class Generations(QObject):
             self._store.finish_reply(item.id, state, content, reasoning, notices=notices, model=model, **more)
 
         self._save(save)
-        self.item_changed.emit(item.id)
         self.live_changed.emit()
         self.finished.emit(live.ids.conversation, item.id)
 

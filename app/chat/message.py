@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
-from PySide6.QtGui import QEnterEvent, QTextCursor
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
+from time import perf_counter
 
+from PySide6.QtCore import QEvent, Qt, Signal, Slot
+from PySide6.QtGui import QEnterEvent, QTextCursor
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QWidget
+
+from app.chat.actions import Actions
 from app.chat.item import Item
 from app.chat.markdown.body import Body
 from app.chat.markdown.prose import Prose
@@ -16,6 +19,10 @@ from app.theme.manager import current, use_class
 from app.theme.tokens import GAP_4, GAP_8, GAP_12, GAP_16
 
 ACTIONS_HEIGHT = 28
+BUDGET_MS = 8.0
+"""Longest drawing at a time; the rest follows in the next turns of the event loop."""
+REST = 5
+"""Drawing of one growing reply takes at most one part in REST + 1 of the time."""
 _STATES = {
     State.STOPPED: "Stopped.",
     State.INTERRUPTED: "Interrupted: Pacenote ended while this was being written.",
@@ -36,7 +43,7 @@ class MessageView(QWidget):
     def __init__(self, item: Item, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.item = item
-        self._actions = _Actions(item, self)
+        self._actions = Actions(item, self)
         self._actions.pressed.connect(self._on_action)
         self._error: ErrorCard | None = None
         self._note = QLabel(self)
@@ -51,6 +58,15 @@ class MessageView(QWidget):
         self._note.setVisible(bool(note))
         self._show_error()
         self._actions.refresh()
+
+    def wait_ms(self) -> int:
+        """How long the next `refresh` should wait, in milliseconds, so that drawing leaves time for the rest."""
+        return 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether `refresh` did not draw all of it."""
+        return False
 
     def refresh_theme(self) -> None:
         self._actions.refresh()
@@ -166,6 +182,7 @@ class ReplyView(MessageView):
         self._body.setAccessibleName("Reply")
         self._caret = QFrame(self._body)
         self._caret.setFixedSize(2, 18)
+        self._due = 0.0
         self._reasoning: Body | None = None
         self._fold: QPushButton | None = None
         # None: as it comes, open while only reasoning has been written.
@@ -184,10 +201,21 @@ class ReplyView(MessageView):
         return self.item.streaming and not self.item.content
 
     def refresh(self) -> None:
-        item = self.item
-        self._body.set_source(item.content, complete=not item.streaming)
+        item, started = self.item, perf_counter()
+        self._body.set_source(item.content, complete=not item.streaming, budget_ms=BUDGET_MS)
         self._refresh_reasoning()
         super().refresh()
+        # A long unfinished block is drawn whole each time; then less often, so that it takes its share of time only.
+        now = perf_counter()
+        self._due = now + (now - started) * REST
+
+    def wait_ms(self) -> int:
+        return max(0, int(1000 * (self._due - perf_counter()))) if self.item.streaming else 0
+
+    @property
+    def behind(self) -> bool:
+        reasoning = self._reasoning
+        return self._body.behind or (reasoning is not None and not reasoning.isHidden() and reasoning.behind)
 
     def refresh_theme(self) -> None:
         self._caret.setStyleSheet(f"background: {current().accent};")
@@ -214,7 +242,7 @@ class ReplyView(MessageView):
         if opened:
             if self._reasoning is None:
                 self._reasoning = Body(self, style="reasoning")
-            self._reasoning.set_source(item.reasoning, complete=not thinking)
+            self._reasoning.set_source(item.reasoning, complete=not thinking, budget_ms=BUDGET_MS)
             self._reasoning.show()
         elif self._reasoning is not None:
             self._reasoning.hide()
@@ -252,87 +280,6 @@ class ReplyView(MessageView):
                 min(last.width() - 2, where.right() + 2), last.y() + where.top() + (where.height() - 18) // 2
             )
             self._caret.raise_()
-
-
-class _Actions(QWidget):
-    """The row under a message. `pressed` carries the key of a button."""
-
-    pressed = Signal(str)
-
-    def __init__(self, item: Item, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._item = item
-        self._near = False
-        self._buttons: dict[str, QToolButton] = {}
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2)
-        names = {"copy": "Copy message"}
-        if item.role == "assistant":
-            names["again"] = "Regenerate"
-        else:
-            names["edit"] = "Edit and send again"
-        names["delete"] = "Delete message"
-        for key, name in names.items():
-            row.addWidget(self._button(key, name))
-        row.addWidget(self._button("left", "Previous version"))
-        self._count = QLabel()
-        use_class(self._count, "caption")
-        row.addWidget(self._count)
-        row.addWidget(self._button("right", "Next version"))
-        self._caption = QLabel()
-        use_class(self._caption, "caption")
-        if item.role == "assistant":
-            row.addSpacing(GAP_8)
-            row.addWidget(self._caption)
-            row.addStretch()
-
-    def _button(self, key: str, name: str) -> QToolButton:
-        button = QToolButton()
-        use_class(button, "quiet")
-        button.setAccessibleName(name)
-        button.setToolTip(name)
-        button.setObjectName(key)
-        button.clicked.connect(self._on_clicked)
-        button.installEventFilter(self)
-        self._buttons[key] = button
-        return button
-
-    def refresh(self) -> None:
-        item = self._item
-        colour = self._colour()
-        for key, button in self._buttons.items():
-            button.setIcon(icon(key, colour))
-        several = item.branches > 1
-        for key in ("left", "right"):
-            self._buttons[key].setVisible(several)
-        self._buttons["left"].setEnabled(item.branch > 1 and not item.streaming)
-        self._buttons["right"].setEnabled(item.branch < item.branches and not item.streaming)
-        self._count.setVisible(several)
-        self._count.setText(f"{item.branch}/{item.branches}")
-        self._caption.setText(item.caption)
-        self._caption.setToolTip(item.caption_tip)
-        self.setVisible(not item.streaming)
-
-    def _colour(self) -> str:
-        """A user's row shows only when it is pointed at or reached by keyboard: the text is the product."""
-        quiet = self._item.role == "user" and not self._near and self.focusWidget() is None
-        return "none" if quiet else current().text_soft
-
-    def set_near(self, near: bool) -> None:
-        """near: the pointer is over the message."""
-        if near != self._near:
-            self._near = near
-            self.refresh()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            self.refresh()
-        return super().eventFilter(watched, event)
-
-    @Slot()
-    def _on_clicked(self) -> None:
-        self.pressed.emit(self.sender().objectName())
 
 
 def view_for(item: Item, parent: QWidget) -> MessageView:

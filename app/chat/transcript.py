@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from PySide6.QtCore import QEvent, Qt, Signal, Slot
+from PySide6.QtCore import QElapsedTimer, QEvent, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPushButton, QScrollBar, QWidget
 
@@ -14,6 +14,8 @@ from app.theme.icons import icon
 from app.theme.manager import current, use_class
 from app.theme.tokens import COLUMN_WIDTH, GAP_24
 
+MIN_WAIT_MS = 5
+FRAME_MS = 16
 NEAR_BOTTOM = 24
 """Pixels from the end within which the view counts as at the end."""
 
@@ -43,6 +45,12 @@ class Transcript(QAbstractScrollArea):
         self._follow = True
         self._placing = False
         self._width = 0
+        self._waiting: set[int] = set()
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.timeout.connect(self.draw_now)
+        self._since_draw = QElapsedTimer()
+        self._since_draw.start()
         self._pill = QPushButton("Jump to latest", self.viewport())
         use_class(self._pill, "pill")
         self._pill.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -98,19 +106,50 @@ class Transcript(QAbstractScrollArea):
         self._follow = True
         self._place()
 
+    @Slot(int)
     def refresh(self, message: int) -> None:
-        """A message's item changed."""
-        index = self._index(message)
-        if index is None:
-            return
+        """A message's item changed. Drawn now, or a little later when drawing it is costly."""
+        self._waiting.add(message)
         view = self._views.get(message)
-        if view is None:
-            self._heights[index] = self._estimate(self._items[index])
-            self._measured[index] = False
+        # Several changes in one turn of the event loop are drawn once.
+        wait = max(view.wait_ms() if view is not None else 0, FRAME_MS - self._since_draw.elapsed())
+        if wait > MIN_WAIT_MS:
+            self._later_in(wait)
         else:
-            view.refresh()
+            self.draw_now()
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether all that was asked for is drawn."""
+        return not self._waiting and not self._later.isActive()
+
+    @Slot()
+    def draw_now(self) -> None:
+        """Draw what changed and more of what is behind."""
+        self._later.stop()
+        waiting, self._waiting = self._waiting, set()
+        for message in waiting:
+            index = self._index(message)
+            if index is None:
+                continue
             self._measured[index] = False
+            view = self._views.get(message)
+            if view is None:
+                self._heights[index] = self._estimate(self._items[index])
+            else:
+                view.refresh()
         self._place()
+        self._since_draw.start()
+
+    def _note_behind(self) -> None:
+        behind = [number for number, view in self._views.items() if view.behind]
+        if behind:
+            self._waiting.update(behind)
+            self._later_in(MIN_WAIT_MS)
+
+    def _later_in(self, milliseconds: int) -> None:
+        if not self._later.isActive():
+            self._later.start(milliseconds)
 
     @Slot(int)
     def _on_resized(self, message: int) -> None:
@@ -195,6 +234,7 @@ class Transcript(QAbstractScrollArea):
             self._apply(value, width, page)
         finally:
             self._placing = False
+        self._note_behind()
 
     def _measure(self, tops: list[int], low: int, high: int, width: int) -> bool:
         """Measure the messages between two heights. Returns whether a height changed."""

@@ -120,5 +120,7 @@ def use_class(widget: QWidget, name: str) -> None:
     """Give a widget a class of the style sheet, and have it drawn so."""
     if widget.property("class") != name:
         widget.setProperty("class", name)
+        if not widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
+            return  # not drawn yet: Qt will look at the class when it is
         widget.style().unpolish(widget)
         widget.style().polish(widget)

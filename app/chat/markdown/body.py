@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 from PySide6.QtWidgets import QWidget
 
 from app.chat.markdown.code import CodeBlock
@@ -9,11 +11,17 @@ from app.chat.markdown.prose import Prose, Table
 from app.chat.markdown.split import Block, Kind, fence_is_closed, fence_language, normalise, parse, safe_cut
 from app.theme.tokens import GAP_12
 
+PIECE = 192
+"""Characters drawn between two looks at the clock."""
+REDRAW_MS = 30.0
+
 Part = Prose | CodeBlock | Table
 
 
 class Body(QWidget):
     """Shows Markdown. `set_source` may be called for every update: what is finished is parsed and drawn once only.
+
+    A long text that comes at once is fed in small pieces, as if it streamed, so that no call takes long: see `advance`.
 
     parsed_chars counts the characters given to the parser, for the test that the cost is linear.
     """
@@ -27,25 +35,53 @@ class Body(QWidget):
         # Parts from here on belong to the tail. The one before may be prose that the tail continues.
         self._tail_parts = 0
         self._complete = False
+        # Where each part is, while that holds: (y, width, height).
+        self._places: dict[Part, tuple[int, int, int]] = {}
+        self._target = ""
+        self._target_complete = False
         self.parsed_chars = 0
 
     @property
     def source(self) -> str:
-        return self._source
+        """What is to be shown; what is shown already may be less."""
+        return self._target
+
+    @property
+    def behind(self) -> bool:
+        """Whether `advance` has more to draw."""
+        return self._source != self._target or self._complete != self._target_complete
 
     @property
     def parts(self) -> list[Part]:
         return list(self._parts)
 
-    def set_source(self, text: str, *, complete: bool) -> None:
-        """The whole text so far. complete: nothing follows. Text that did not just grow is drawn anew."""
-        if text == self._source and complete == self._complete:
-            return
+    def set_source(self, text: str, *, complete: bool, budget_ms: float | None = None) -> None:
+        """The whole text so far. complete: nothing follows. Text that did not just grow is drawn anew.
+
+        budget_ms: draw for about so long, then be `behind`. None: draw all of it.
+        """
+        self._target, self._target_complete = text, complete
+        if not text.startswith(self._source):
+            self._drop_all()
+        self.advance(budget_ms)
+
+    def advance(self, budget_ms: float | None = None) -> None:
+        """Draw more of the source, at least one piece."""
+        started = perf_counter()
+        while self.behind:
+            end = len(self._target)
+            if budget_ms is not None:
+                end = min(end, len(self._source) + PIECE)
+            self._feed(self._target[:end], complete=self._target_complete and end == len(self._target))
+            if budget_ms is not None and (perf_counter() - started) * 1000 >= budget_ms:
+                break
+
+    def _feed(self, text: str, *, complete: bool) -> None:
         self._complete = complete
         clean = normalise(text)
         known = normalise(self._source)[: self._tail_start]
         if not clean.startswith(known):
-            self.reset()
+            self._drop_all()
         self._source = text
         tail = clean[self._tail_start :]
         if not complete and tail.endswith("\r"):
@@ -58,18 +94,20 @@ class Body(QWidget):
             self._tail_start += offset
         self._show(blocks[count:], tail, frozen=False)
 
-    def reset(self) -> None:
+    def _drop_all(self) -> None:
         for part in self._parts:
             part.hide()
             part.deleteLater()
         self._parts, self._tail_start, self._tail_parts = [], 0, 0
+        self._places.clear()
         self._source = ""
 
     def refresh_theme(self) -> None:
         """Draw everything again in the present colours."""
-        text, complete = self._source, self._complete
-        self.reset()
-        self.set_source(text, complete=complete)
+        if self._target:
+            self._drop_all()
+            self._complete = False
+            self.advance(REDRAW_MS)
 
     def height_for(self, width: int) -> int:
         """Place the parts at this width. Returns the height, in pixels."""
@@ -77,9 +115,12 @@ class Body(QWidget):
         for index, part in enumerate(self._parts):
             if index:
                 y += GAP_12
-            height = part.height_for(width)
-            part.setGeometry(0, y, width, height)
-            y += height
+            known = self._places.get(part)
+            if known is None or known[:2] != (y, width):
+                height = part.height_for(width)
+                part.setGeometry(0, y, width, height)
+                self._places[part] = known = (y, width, height)
+            y += known[2]
         return y
 
     def _show(self, blocks: list[Block], text: str, *, frozen: bool) -> None:
@@ -92,10 +133,12 @@ class Body(QWidget):
             last = self._parts[index - 1]
             assert isinstance(last, Prose)
             last.show_tail([])
+            self._places.pop(last, None)
         if joins:
             index -= 1
         for kind, members in runs:
             part = self._part(index, kind)
+            self._places.pop(part, None)
             index += 1
             if isinstance(part, Prose):
                 if frozen:
@@ -132,6 +175,7 @@ class Body(QWidget):
 
     def _drop_from(self, index: int) -> None:
         for part in self._parts[index:]:
+            self._places.pop(part, None)
             part.hide()
             part.deleteLater()
         del self._parts[index:]

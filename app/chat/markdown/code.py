@@ -6,21 +6,18 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import (
-    QColor,
-    QFont,
     QGuiApplication,
-    QSyntaxHighlighter,
     QTextBlock,
-    QTextCharFormat,
     QTextCursor,
     QTextDocument,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
+from app.chat.markdown.highlight import Colours, spans
 from app.theme.icons import icon
 from app.theme.manager import code_font, current, use_class
-from app.theme.tokens import CODE, Roles
+from app.theme.tokens import CODE
 
 HIGHLIGHT_LIMIT = 60_000
 """Characters above which code stays uncoloured: Pygments needs about 1 ms per 1,000 on the GUI thread."""
@@ -48,7 +45,7 @@ class CodeBlock(QFrame):
         self._back.setInterval(1500)
         self._back.timeout.connect(self._copy_again)
         self._edit = _Source(self)
-        self._colours = _Colours(self._edit.document())
+        self._colours = Colours(self._edit.document())
         top = QHBoxLayout()
         top.setContentsMargins(12, 2, 4, 0)
         top.addWidget(self._label)
@@ -149,67 +146,3 @@ def _lines(document: QTextDocument) -> Iterator[QTextBlock]:
     while block.isValid():
         yield block
         block = block.next()
-
-
-class _Colours(QSyntaxHighlighter):
-    """Applies ready-made spans; all the lexing is done once, by Pygments."""
-
-    def __init__(self, document: QTextDocument) -> None:
-        super().__init__(document)
-        self._spans: dict[int, list[tuple[int, int, QTextCharFormat]]] = {}
-
-    def show_spans(self, found: dict[int, list[tuple[int, int, QTextCharFormat]]]) -> None:
-        self._spans = found
-        self.rehighlight()
-
-    def highlightBlock(self, text: str) -> None:
-        for start, length, shape in self._spans.get(self.currentBlock().blockNumber(), ()):
-            self.setFormat(start, length, shape)
-
-
-def spans(source: str, language: str, roles: Roles) -> dict[int, list[tuple[int, int, QTextCharFormat]]]:
-    """Per line: (start, length in UTF-16 units, format). Empty when the language is not known."""
-    from pygments.lexers import get_lexer_by_name
-    from pygments.token import Comment, Keyword, Name, Number, Operator, String
-    from pygments.util import ClassNotFound
-
-    if not language:
-        return {}
-    try:
-        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return {}
-    table = (
-        (Comment, _shape(roles.code_comment, italic=True)),
-        (Keyword, _shape(roles.code_keyword)),
-        (Operator.Word, _shape(roles.code_keyword)),
-        (String, _shape(roles.code_string)),
-        (Number, _shape(roles.code_number)),
-        (Name.Function, _shape(roles.code_name)),
-        (Name.Class, _shape(roles.code_name)),
-        (Name.Builtin, _shape(roles.code_name)),
-        (Name.Tag, _shape(roles.code_name)),
-        (Name.Decorator, _shape(roles.code_number)),
-    )
-    result: dict[int, list[tuple[int, int, QTextCharFormat]]] = {}
-    line = column = 0
-    for kind, text in lexer.get_tokens(source):
-        shape = next((shape for base, shape in table if kind in base), None)
-        for number, piece in enumerate(text.split("\n")):
-            if number:
-                line, column = line + 1, 0
-            # Qt counts UTF-16 units, Python counts code points.
-            length = len(piece) if piece.isascii() else len(piece.encode("utf-16-le")) // 2
-            if shape is not None and length:
-                result.setdefault(line, []).append((column, length, shape))
-            column += length
-    return result
-
-
-def _shape(colour: str, *, italic: bool = False) -> QTextCharFormat:
-    result = QTextCharFormat()
-    result.setForeground(QColor(colour))
-    if italic:
-        result.setFontItalic(True)
-    result.setFontWeight(QFont.Weight.Normal)
-    return result

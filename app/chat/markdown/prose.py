@@ -134,6 +134,9 @@ class Prose(TextPart):
         cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
         if cursor.hasSelection():
             cursor.removeSelectedText()
+        if self._empty:
+            cursor.setBlockFormat(QTextBlockFormat())
+        else:
             # Qt may give the joined paragraph the shape of the removed one.
             cursor.setBlockFormat(shape)
         return cursor

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.markdown.body import Body
-from app.chat.markdown.code import CodeBlock, spans
+from app.chat.markdown.code import CodeBlock
+from app.chat.markdown.highlight import spans
 from app.chat.markdown.prose import Prose, Table
 from app.chat.markdown.split import normalise, parse, safe_cut
 from app.samples import SAMPLES
@@ -19,15 +20,57 @@ from app.theme import DARK, LIGHT, Theme
 from tests.unit.app import dump
 from tests.unit.app.fakes import LONG
 
-pieces = st.sampled_from(
-    [
-        "word ", "two words", "\n", "\n\n", "# Title\n", "###### deep\n", "- item\n", "  - nested\n", "1. one\n", "7) seven\n",
-        "```python\n", "```", "~~~\n", "    indented\n", "> quote\n", ">\n", "| a | b |\n", "|---|:-:|\n", "| 1 | 2 |\n", "---\n",
-        "===\n", "**bold** ", "*it* ", "`code` ", "~~gone~~ ", "[link](https://x.org) ", "![alt](http://x/y.png)", "<b>tag</b> ",
-        "<script>\n", "<!-- note -->\n", "[ref]: https://x.org\n", "[ref] ", "- [ ] task\n", "- [x] done\n", "\t", "\r\n", "\r",
-        "\\(x\\) ", "$$\ny\n$$\n", "ש", "مرحبا ", "😀", "\0", "\u2028", "*", "_", "`", "~", "#", "-", ">", "|", "1.", "+ plus\n", "&amp;",
-    ]
-)  # fmt: skip
+PIECES = [
+    *(
+        "word ",
+        "two words",
+        "\n",
+        "\n\n",
+        "# Title\n",
+        "###### deep\n",
+        "---\n",
+        "===\n",
+        "> quote\n",
+        ">\n",
+        "\t",
+        "\r\n",
+        "\r",
+    ),
+    *(
+        "- item\n",
+        "  - nested\n",
+        "1. one\n",
+        "7) seven\n",
+        "+ plus\n",
+        "- [ ] task\n",
+        "- [x] done\n",
+        "    indented\n",
+    ),
+    *(
+        "```python\n",
+        "```",
+        "~~~\n",
+        "| a | b |\n",
+        "|---|:-:|\n",
+        "| 1 | 2 |\n",
+        "**bold** ",
+        "*it* ",
+        "`code` ",
+        "~~gone~~ ",
+    ),
+    *(
+        "[link](https://x.org) ",
+        "![alt](http://x/y.png)",
+        "[ref]: https://x.org\n",
+        "[ref] ",
+        "&amp;",
+        "\\(x\\) ",
+        "$$\ny\n$$\n",
+    ),
+    *("<b>tag</b> ", "<script>\n", "<!-- note -->\n", "ש", "مرحبا ", "😀", "\0", "\u2028"),
+    *("*", "_", "`", "~", "#", "-", ">", "|", "1."),
+]
+pieces = st.sampled_from(PIECES)
 markdown = st.lists(pieces, max_size=24).map("".join)
 
 

@@ -235,9 +235,13 @@ def test_a_full_disk_is_told_and_loses_nothing(store: Repository) -> None:
 
 
 def test_a_transaction_that_raises_leaves_no_trace(store: Repository) -> None:
-    with pytest.raises(RuntimeError), store.db.write():
-        store.create_conversation("never")
-        raise RuntimeError
+    def fail() -> None:
+        with store.db.write():
+            store.create_conversation("never")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert store.conversations() == []
 
 

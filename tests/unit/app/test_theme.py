@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -26,7 +27,7 @@ def test_every_text_colour_is_legible(roles: Roles, front: str, back: str) -> No
 def test_neighbouring_stages_differ_without_colour_vision(roles: Roles) -> None:
     """Neighbours in the bar differ in lightness; the gap, the order and the labels tell the rest."""
     order = [roles.draft, roles.verify, roles.hook, roles.rollback, roles.host]
-    for left, right in zip(order, order[1:], strict=False):
+    for left, right in itertools.pairwise(order):
         assert contrast(left, right) >= 1.4
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.chat.item import Item
-from app.chat.message import ReplyView
+from app.chat.markdown.body import Body
+from app.chat.message import ReplyView, UserView
 from app.chat.transcript import Transcript
 from app.store.values import State
+from tests.unit.app import dump
+from tests.unit.app.fakes import LONG
 
 PARAGRAPH = "Some words that fill a line or two of the column, so that the message has a height. " * 3
 
@@ -35,10 +40,18 @@ def stream(transcript: Transcript, item: Item, words: int) -> None:
     for n in range(words):
         item.content += f"word {n} " + ("\n\n" if n % 9 == 8 else "")
         transcript.refresh(item.id)
+    settle(transcript)
+
+
+def settle(transcript: Transcript) -> None:
+    """Draw all that waits."""
+    while not transcript.up_to_date:
+        transcript.draw_now()
 
 
 def test_it_opens_at_the_end(transcript: Transcript) -> None:
     transcript.set_items(turns(40))
+    settle(transcript)
     bar = transcript.verticalScrollBar()
     assert bar.value() == bar.maximum() > 0
     last = transcript.view(39)
@@ -64,7 +77,7 @@ def test_scrolling_through_shows_every_message_without_gaps_or_overlap(transcrip
     seen: set[int] = set()
     for _ in range(400):
         shown = sorted((v.geometry().top(), v.geometry().bottom(), n) for n in range(60) if (v := transcript.view(n)))
-        for (_, bottom, a), (top, _, b) in zip(shown, shown[1:], strict=False):
+        for (_, bottom, a), (top, _, b) in itertools.pairwise(shown):
             assert b == a + 1
             assert 0 < top - bottom <= 20
         height = transcript.viewport().height()
@@ -119,6 +132,7 @@ def test_the_end_of_a_reply_moves_nothing(transcript: Transcript, away: int) -> 
     item.state = State.COMPLETE
     item.caption = "80 tokens"
     transcript.refresh(100)
+    settle(transcript)
     assert view.geometry().top() == top
 
 
@@ -158,6 +172,7 @@ def test_reasoning_is_open_while_it_is_written_and_folds_after(transcript: Trans
     assert view.reasoning_open
     item.content = "The answer."
     transcript.refresh(1)
+    settle(transcript)
     assert not view.reasoning_open
     view.toggle_reasoning()
     assert view.reasoning_open
@@ -203,3 +218,55 @@ def test_every_button_of_a_message_has_a_name_and_takes_focus(transcript: Transc
         for button in view.findChildren(QAbstractButton):
             assert button.accessibleName() or button.text()
             assert button.focusPolicy() & Qt.FocusPolicy.TabFocus
+
+
+def test_a_users_block_is_as_wide_as_its_words_need(transcript: Transcript) -> None:
+    """It once kept the width that Qt gives a new widget, and a question became a column of single words."""
+    transcript.set_items([Item(1, "user", "short"), Item(2, "user", "word " * 100), Item(3, "user", "a\n\nb")])
+    widths = []
+    for number in (1, 2, 3):
+        view = transcript.view(number)
+        assert isinstance(view, UserView)
+        widths.append(view._text.width())
+        assert view._text.height() == int(view._text.document().size().height())
+    assert widths[0] < 100
+    assert widths[1] > 400
+    assert widths[2] < 40
+
+
+def test_many_changes_in_one_turn_are_drawn_once(qtbot: QtBot, transcript: Transcript) -> None:
+    """Counted: forty tokens that arrive together cost one drawing, at most two."""
+    item = Item(1, "assistant", "", state=State.STREAMING)
+    transcript.set_items([item])
+    view = transcript.view(1)
+    assert isinstance(view, ReplyView)
+    drawn: list[int] = []
+    real = view.refresh
+
+    def spy() -> None:
+        drawn.append(1)
+        real()
+
+    view.refresh = spy  # type: ignore[method-assign]
+    for n in range(40):
+        item.content += f"{n} "
+        transcript.refresh(1)
+    qtbot.waitUntil(lambda: transcript.up_to_date)
+    assert len(drawn) <= 3
+    assert view.body.source == item.content
+
+
+def test_a_long_reply_that_comes_at_once_is_drawn_in_turns(qtbot: QtBot, transcript: Transcript) -> None:
+    """Opening a chat must not wait for all of a long reply."""
+    item = Item(1, "assistant", LONG * 3, state=State.COMPLETE)
+    transcript.set_items([item])
+    view = transcript.view(1)
+    assert isinstance(view, ReplyView)
+    assert view.behind
+    qtbot.waitUntil(lambda: transcript.up_to_date, timeout=10_000)
+    assert not view.behind
+    whole = Body()
+    whole.set_source(item.content, complete=True)
+    assert dump.body(view.body) == dump.body(whole)
+    bar = transcript.verticalScrollBar()
+    assert bar.value() == bar.maximum()

@@ -1,0 +1,92 @@
+"""The row of buttons and figures under a message."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+
+from app.chat.item import Item
+from app.theme.icons import icon
+from app.theme.manager import current, use_class
+from app.theme.tokens import GAP_8
+
+
+class Actions(QWidget):
+    """The row under a message. `pressed` carries the key of a button."""
+
+    pressed = Signal(str)
+
+    def __init__(self, item: Item, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._item = item
+        self._near = False
+        self._buttons: dict[str, QToolButton] = {}
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        names = {"copy": "Copy message"}
+        if item.role == "assistant":
+            names["again"] = "Regenerate"
+        else:
+            names["edit"] = "Edit and send again"
+        names["delete"] = "Delete message"
+        for key, name in names.items():
+            row.addWidget(self._button(key, name))
+        row.addWidget(self._button("left", "Previous version"))
+        self._count = QLabel()
+        use_class(self._count, "caption")
+        row.addWidget(self._count)
+        row.addWidget(self._button("right", "Next version"))
+        self._caption = QLabel()
+        use_class(self._caption, "caption")
+        if item.role == "assistant":
+            row.addSpacing(GAP_8)
+            row.addWidget(self._caption)
+            row.addStretch()
+
+    def _button(self, key: str, name: str) -> QToolButton:
+        button = QToolButton()
+        use_class(button, "quiet")
+        button.setAccessibleName(name)
+        button.setToolTip(name)
+        button.setObjectName(key)
+        button.clicked.connect(self._on_clicked)
+        button.installEventFilter(self)
+        self._buttons[key] = button
+        return button
+
+    def refresh(self) -> None:
+        item = self._item
+        colour = self._colour()
+        for key, button in self._buttons.items():
+            button.setIcon(icon(key, colour))
+        several = item.branches > 1
+        for key in ("left", "right"):
+            self._buttons[key].setVisible(several)
+        self._buttons["left"].setEnabled(item.branch > 1 and not item.streaming)
+        self._buttons["right"].setEnabled(item.branch < item.branches and not item.streaming)
+        self._count.setVisible(several)
+        self._count.setText(f"{item.branch}/{item.branches}")
+        self._caption.setText(item.caption)
+        self._caption.setToolTip(item.caption_tip)
+        self.setVisible(not item.streaming)
+
+    def _colour(self) -> str:
+        """A user's row shows only when it is pointed at or reached by keyboard: the text is the product."""
+        quiet = self._item.role == "user" and not self._near and self.focusWidget() is None
+        return "none" if quiet else current().text_soft
+
+    def set_near(self, near: bool) -> None:
+        """near: the pointer is over the message."""
+        if near != self._near:
+            self._near = near
+            self.refresh()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.refresh()
+        return super().eventFilter(watched, event)
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self.pressed.emit(self.sender().objectName())

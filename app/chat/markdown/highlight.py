@@ -1,0 +1,101 @@
+"""Colours of code: Pygments finds the spans once, when a block is complete; Qt draws them."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import lru_cache
+
+from PySide6.QtGui import QColor, QFont, QSyntaxHighlighter, QTextCharFormat, QTextDocument
+
+from app.theme.tokens import Roles
+
+USUAL = (
+    "python",
+    "javascript",
+    "typescript",
+    "c++",
+    "bash",
+    "json",
+    "html",
+    "css",
+    "sql",
+    "java",
+    "go",
+    "rust",
+    "yaml",
+)
+
+
+def import_lexers() -> None:
+    """Import Pygments and the usual languages: about 0.3 s, which belongs on another thread than the GUI's."""
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    for name in USUAL:
+        with contextlib.suppress(ClassNotFound):
+            get_lexer_by_name(name)
+
+
+class Colours(QSyntaxHighlighter):
+    """Applies ready-made spans; all the lexing is done once, by Pygments."""
+
+    def __init__(self, document: QTextDocument) -> None:
+        super().__init__(document)
+        self._spans: dict[int, list[tuple[int, int, QTextCharFormat]]] = {}
+
+    def show_spans(self, found: dict[int, list[tuple[int, int, QTextCharFormat]]]) -> None:
+        self._spans = found
+        self.rehighlight()
+
+    def highlightBlock(self, text: str) -> None:
+        for start, length, shape in self._spans.get(self.currentBlock().blockNumber(), ()):
+            self.setFormat(start, length, shape)
+
+
+def spans(source: str, language: str, roles: Roles) -> dict[int, list[tuple[int, int, QTextCharFormat]]]:
+    """Per line: (start, length in UTF-16 units, format). Empty when the language is not known."""
+    from pygments.lexers import get_lexer_by_name
+    from pygments.token import Comment, Keyword, Name, Number, Operator, String
+    from pygments.util import ClassNotFound
+
+    if not language:
+        return {}
+    try:
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return {}
+    table = (
+        (Comment, _shape(roles.code_comment, italic=True)),
+        (Keyword, _shape(roles.code_keyword)),
+        (Operator.Word, _shape(roles.code_keyword)),
+        (String, _shape(roles.code_string)),
+        (Number, _shape(roles.code_number)),
+        (Name.Function, _shape(roles.code_name)),
+        (Name.Class, _shape(roles.code_name)),
+        (Name.Builtin, _shape(roles.code_name)),
+        (Name.Tag, _shape(roles.code_name)),
+        (Name.Decorator, _shape(roles.code_number)),
+    )
+    result: dict[int, list[tuple[int, int, QTextCharFormat]]] = {}
+    line = column = 0
+    for kind, text in lexer.get_tokens(source):
+        shape = next((shape for base, shape in table if kind in base), None)
+        for number, piece in enumerate(text.split("\n")):
+            if number:
+                line, column = line + 1, 0
+            # Qt counts UTF-16 units, Python counts code points.
+            length = len(piece) if piece.isascii() else len(piece.encode("utf-16-le")) // 2
+            if shape is not None and length:
+                result.setdefault(line, []).append((column, length, shape))
+            column += length
+    return result
+
+
+@lru_cache(maxsize=64)
+def _shape(colour: str, *, italic: bool = False) -> QTextCharFormat:
+    result = QTextCharFormat()
+    result.setForeground(QColor(colour))
+    if italic:
+        result.setFontItalic(True)
+    result.setFontWeight(QFont.Weight.Normal)
+    return result

@@ -1,0 +1,135 @@
+"""What the window does about the model, the settings and errors."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from PySide6.QtCore import Slot
+
+from app.chat.empty import loading_text
+from app.frame import Frame
+from app.models.dialog import OpenModelDialog
+from app.services import Services
+from app.settings import Settings
+from app.settings.dialog import SettingsDialog
+from app.theme import Theme
+
+
+class ModelWindow(Frame):
+    """Between the frame and the main window, which knows the chats."""
+
+    def __init__(self, services: Services, theme: Theme) -> None:
+        super().__init__(services, theme)
+        self._load_error: dict[str, str] | None = None
+        loader = services.loader
+        self.empty.cancel_load.connect(loader.cancel)
+        self.empty.act.connect(self._on_load_action)
+        self.banner.acted.connect(self._on_banner)
+        loader.changed.connect(self.on_model)
+        loader.progressed.connect(self._on_load_progress)
+        loader.failed.connect(self._on_load_failed)
+        services.settings_changed.connect(self._on_settings)
+        services.settings_failed.connect(self.on_error)
+
+    @Slot()
+    def refresh_live(self) -> None:
+        """What depends on whether something runs."""
+        raise NotImplementedError
+
+    @Slot()
+    def open_model(self) -> None:
+        settings = self.services.settings
+        dialog = OpenModelDialog(settings.target, settings.head, self)
+        if dialog.exec():
+            self.services.change_settings(dataclasses.replace(settings, target=dialog.target, head=dialog.head))
+            self.reload_model()
+
+    @Slot()
+    def reload_model(self) -> None:
+        self._load_error = None
+        self.banner.hide()
+        self.services.load()
+
+    @Slot()
+    def open_settings(self) -> None:
+        dialog = SettingsDialog(self.services.settings, self.services.reload_pending(), self)
+        dialog.changed.connect(self._on_dialog_changed)
+        dialog.reload.connect(self.reload_model)
+        self._settings_dialog = dialog
+        dialog.open()
+
+    @Slot(object)
+    def _on_dialog_changed(self, settings: Settings) -> None:
+        self.services.change_settings(settings)
+        self._settings_dialog.show_pending(self.services.reload_pending())
+
+    @Slot()
+    def _on_settings(self) -> None:
+        settings = self.services.settings
+        self.composer.set_send_with(settings.send_with)
+        if settings.theme != self.theme.mode:
+            self.theme.set_mode(settings.theme)
+
+    @Slot()
+    def on_model(self) -> None:
+        info = self.services.loader.info
+        self.header.show_model(info.name if info is not None else "No model")
+        self.services.meter.new_model()
+        for view in (self.panel, self.strip):
+            view.set_info(info)
+        if self._load_error is None:
+            if info is not None:
+                self.empty.show_model(info)
+            elif not self.services.loader.loading:
+                self.empty.show_nothing()
+        self.refresh_live()
+
+    @Slot()
+    def _on_load_progress(self) -> None:
+        loader = self.services.loader
+        if not loader.loading:
+            return
+        self._load_error = None
+        text = loading_text(loader.progress, loader.seconds)
+        self.header.show_model(text)
+        self.empty.show_loading(loader.wanted_name, loader.progress, loader.seconds)
+        self.actions_by_key["stop"].setEnabled(True)
+
+    @Slot(dict)
+    def _on_load_failed(self, error: dict[str, str]) -> None:
+        self._load_error = error
+        info = self.services.loader.info
+        self.header.show_model(info.name if info is not None else "No model")
+        self.empty.show_error(error, info)
+        if self.stack.currentWidget() is self.transcript:
+            self.show_banner(error, ("open", "Open model…"))
+        self.refresh_live()
+
+    @Slot(str)
+    def _on_load_action(self, key: str) -> None:
+        if key == "open":
+            self.open_model()
+
+    @Slot(dict)
+    def on_error(self, error: dict[str, str]) -> None:
+        self.show_banner(error, ("dismiss", "OK"))
+
+    @Slot(dict)
+    def _on_store_failed(self, error: dict[str, str]) -> None:
+        self.show_banner(error, ("save", "Save again"))
+
+    @Slot()
+    def _on_store_recovered(self) -> None:
+        self.banner.hide()
+
+    def show_banner(self, error: dict[str, str], action: tuple[str, str]) -> None:
+        self.banner.show_error(error, action)
+        self.banner.show()
+
+    @Slot(str)
+    def _on_banner(self, key: str) -> None:
+        self.banner.hide()
+        if key == "save":
+            self.services.generations.save_again()
+        elif key == "open":
+            self.open_model()

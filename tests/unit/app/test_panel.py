@@ -1,0 +1,206 @@
+"""The panel's figures agree with the engine's, are drawn at most ten times a second, and cost nothing when hidden."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytestqt.qtbot import QtBot
+
+from app import figures
+from app.panel.badge import WORDS, Badge, explain
+from app.panel.meter import CLASSIC_SAMPLES, Meter, stats_dict
+from app.panel.panel import INTERVAL_MS, Panel, Strip, drafter_text, width_text
+from app.replay import DEMO_INFO, ScriptedEngine, stats_of
+from engine import ExactnessState, Message, Notice, PrefillProgress, ReplyStats, Request, Round, Speculation, Verdict
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> list[Round]:
+    made = []
+    for index in range(draw(st.integers(1, 30))):
+        width = draw(st.integers(1, 8))
+        accepted = draw(st.integers(0, width - 1))
+        cut = draw(st.integers(0, accepted))
+        ms = [draw(st.floats(0, 50, allow_nan=False)) for _ in range(5)]
+        made.append(Round(index, 0, width, width - 1, accepted, accepted + 1 - cut, cut, *ms, tokens=()))
+    return made
+
+
+@given(rounds())
+def test_live_figures_are_the_final_ones(made: list[Round]) -> None:
+    """What the panel counted from the rounds is what the engine says at the end, to the last digit."""
+    meter = Meter()
+    meter.prefill(PrefillProgress(12, 12, 0, 0.021))
+    for event in made:
+        meter.round(event)
+    live, final = meter.stats, stats_of(made, 12)
+    for name, value in dataclasses.asdict(final).items():
+        assert getattr(live, name) == (value if isinstance(value, tuple) else pytest.approx(value)), name
+    assert live.tokens == 1 + live.accepted + live.rounds - live.cut
+    assert live.tokens == 1 + sum(r.emitted for r in made)
+    assert sum(stage.share for stage in meter.stages()) == pytest.approx(1.0) or not sum(r.total_ms for r in made)
+    assert sum(stage.ms for stage in meter.stages()) == pytest.approx(sum(r.total_ms for r in made) / len(made))
+    meter.finish(final)
+    assert meter.stats is final
+
+
+def test_the_speed_up_is_told_only_after_enough_classic_rounds() -> None:
+    meter = Meter()
+    fast = Round(0, 0, 3, 2, 2, 3, 0, 1.0, 38.0, 0.0, 1.0, 0.0, tokens=(1, 2, 3))
+    classic = Round(0, 0, 1, 0, 0, 1, 0, 0.0, 40.0, 0.0, 0.0, 0.0, tokens=(1,))
+    for _ in range(CLASSIC_SAMPLES - 1):
+        meter.round(classic)
+    meter.round(fast)
+    assert meter.speedup() is None
+    meter.begin()
+    meter.round(classic)
+    assert meter.speedup() is None, "nothing was drafted in this reply"
+    for _ in range(1000):
+        meter.round(fast)
+    assert meter.speedup() == pytest.approx(3.0, rel=0.01)
+    meter.new_model()
+    assert meter.speedup() is None, "another model has another classic speed"
+
+
+def test_figures_that_are_stored_can_be_read_again() -> None:
+    stats = stats_of([Round(0, 0, 3, 2, 1, 2, 0, 1, 2, 3, 4, 5, tokens=(1, 2))], 9)
+    kept = stats_dict(stats)
+    fields = {field.name for field in dataclasses.fields(ReplyStats)}
+    assert ReplyStats(**{name: kept[name] for name in fields}) == stats
+    assert kept["acceptance_rate"] == 0.5
+
+
+@pytest.fixture
+def meter() -> Meter:
+    return Meter()
+
+
+def play(meter: Meter, count: int) -> None:
+    rng = random.Random(1)
+    engine = ScriptedEngine(lambda _: ("", ""))
+    for index in range(count):
+        meter.round(engine._round(Request((Message("user", "x"),)), rng, index, index, 99))
+
+
+def test_it_draws_at_most_ten_times_a_second_and_rests_after(qtbot: QtBot, meter: Meter) -> None:
+    assert 100 <= INTERVAL_MS <= 200
+    panel = Panel(meter)
+    qtbot.addWidget(panel)
+    panel.set_info(DEMO_INFO)
+    panel.show()
+    panel.set_live(True)
+    before = panel.draws
+    play(meter, 500)
+    assert panel.draws == before, "a round draws nothing by itself"
+    qtbot.waitUntil(lambda: panel.draws == before + 1)
+    panel.set_live(False)
+    assert not panel._timer.isActive()
+
+
+def test_hidden_it_does_nothing(qtbot: QtBot, meter: Meter) -> None:
+    panel = Panel(meter)
+    qtbot.addWidget(panel)
+    panel.set_live(True)
+    play(meter, 20)
+    panel.tick()
+    assert panel.draws == 0
+    assert not panel._timer.isActive()
+    panel.show()
+    assert panel._timer.isActive()
+    assert panel.draws == 1
+    panel.hide()
+    assert not panel._timer.isActive()
+    panel.set_live(False)
+
+
+def test_all_figures_are_there(qtbot: QtBot, meter: Meter) -> None:
+    panel, strip = Panel(meter), Strip(meter)
+    for view in (panel, strip):
+        qtbot.addWidget(view)
+        view.set_info(DEMO_INFO)
+        view.show()
+    play(meter, 64)
+    panel.tick()
+    strip.tick()
+    stats = meter.stats
+    assert panel.speed.text() == strip.speed.text() == figures.speed(stats.tokens_per_second)
+    assert panel.acceptance.text() == figures.percent(stats.acceptance_rate)
+    assert figures.percent(stats.acceptance_rate) in strip.acceptance.text()
+    assert f"{stats.mean_acceptance_length:.2f}" in panel.length.text()
+    assert panel.stage_labels["verify"][0].text() == f"{stats.verify_ms / stats.rounds:.1f}"
+    shares = [int(share.text().split()[0]) for _, share in panel.stage_labels.values()]
+    assert abs(sum(shares) - 100) <= 2
+    assert panel.badge.text() == "Exact · forced qmv"
+    assert "4-bit group 64, 1.5 MiB (dense 5.1 MiB)" in panel.drafter.text()
+    assert "4,096" in panel.context.text()
+    panel.grab()
+    strip.grab()
+
+
+def test_nothing_is_claimed_before_a_reply(qtbot: QtBot, meter: Meter) -> None:
+    panel = Panel(meter)
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.set_info(None)
+    assert (panel.speed.text(), panel.acceptance.text()) == ("–", "–")
+    assert panel.badge.text() == "No model"
+    panel.grab()
+
+
+def test_a_park_says_why_until_it_ends(meter: Meter) -> None:
+    meter.note(Notice("park", "Parked: block size 3 measures 0.94x classic here."))
+    assert "0.94x" in width_text(meter, DEMO_INFO)
+    meter.note(Notice("unpark", "Trying again."))
+    play(meter, 1)
+    assert width_text(meter, DEMO_INFO) == "3: one bonus token and 2 drafts"
+
+
+def test_without_a_drafter_the_reason_is_shown() -> None:
+    bare = dataclasses.replace(DEMO_INFO, drafter=None, drafter_reason="The head has another hidden size.")
+    assert "another hidden size" in width_text(Meter(), bare)
+    assert drafter_text(bare) == "None"
+    assert "another hidden size" in explain(bare)
+
+
+@pytest.mark.parametrize("state", list(ExactnessState))
+def test_every_state_has_its_word_and_its_reason(qtbot: QtBot, state: ExactnessState) -> None:
+    info = dataclasses.replace(
+        DEMO_INFO,
+        verdict=Verdict(state, "stock", "Because of <this>.", (2, 3), inputs=24, cost=1.25, seconds=3.0, cached=True),
+    )
+    badge = Badge()
+    qtbot.addWidget(badge)
+    badge.show_info(info)
+    assert badge.text().startswith(WORDS[state].word)
+    assert (WORDS[state].role == "good") == (state in (ExactnessState.EXACT_STOCK, ExactnessState.EXACT_FORCED))
+    text = explain(info)
+    for part in ("Because of <this>.", "24 inputs", "1.25x", "earlier start", "not a proof"):
+        assert part in text
+    badge.show()
+    badge.open_popover()
+    assert badge.popover is not None
+    assert badge.popover.label.text() == text
+    badge.popover.close()
+
+
+def test_off_draws_only_classic_rounds() -> None:
+    engine = ScriptedEngine(lambda _: ("", ""))
+    request = Request((Message("user", "x"),), speculation=Speculation.OFF)
+    made = engine._round(request, random.Random(1), 0, 0, 9)
+    assert (made.width, made.drafted, made.emitted) == (1, 0, 1)
+
+
+def test_numbers_are_written_one_way() -> None:
+    assert figures.size(228 << 20) == "228 MiB"
+    assert figures.size(int(1.5 * (1 << 30))) == "1.50 GiB"
+    assert figures.parameters(19_900_000) == "19.9 M"
+    assert figures.parameters(27_000_000_000) == "27.0 B"
+    assert figures.percent(0.666) == "67 %"
+    assert figures.ratio(1.518) == "1.52x"
+    assert figures.seconds(75.2) == "1 min 15 s"
+    assert figures.count(1, "token") == "1 token"
+    assert figures.count(12345, "token") == "12,345 tokens"

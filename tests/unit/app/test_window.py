@@ -1,0 +1,613 @@
+"""The window as a user has it: send, stop, switch, regenerate, edit, delete, restart, errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication, QFileDialog, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app import paths, sessionlog
+from app.chat.item import Item
+from app.replay import Pieces
+from app.services import Services
+from app.settings import Settings
+from app.store.values import State
+from app.theme import Theme
+from app.window import MainWindow
+from engine import CheckpointError, ContextFull, Segment
+from tests.unit.app.fakes import LONG, FakeLoader
+
+
+def type_and_send(qtbot: QtBot, window: MainWindow, text: str) -> None:
+    window.composer.set_text(text)
+    qtbot.keyClick(window.composer.box, Qt.Key.Key_Return)
+
+
+def ask(qtbot: QtBot, window: MainWindow, text: str) -> Item:
+    """Send and wait for the end. Returns the reply as it is shown."""
+    type_and_send(qtbot, window, text)
+    idle(qtbot, window)
+    return window.transcript.items[-1]
+
+
+def idle(qtbot: QtBot, window: MainWindow) -> None:
+    qtbot.waitUntil(lambda: not window.services.generations.live_conversations(), timeout=10_000)
+
+
+def held(qtbot: QtBot, window: MainWindow, loader: FakeLoader, text: str, at: int = 4) -> Item:
+    """Send and hold the reply in the middle."""
+    loader.hold_at = at
+    type_and_send(qtbot, window, text)
+    qtbot.waitUntil(loader.held.is_set)
+    qtbot.waitUntil(lambda: bool(window.transcript.items[-1].content))
+    return window.transcript.items[-1]
+
+
+def test_a_message_is_answered_and_kept(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    assert window.stack.currentWidget() is window.empty
+    reply = ask(qtbot, window, "Hello there")
+    assert window.stack.currentWidget() is window.transcript
+    assert reply.content.startswith("You said: Hello there.")
+    assert reply.state is State.COMPLETE
+    assert "tok/s" in reply.caption
+    assert window.composer.text() == ""
+    assert window.header.title.text() == "Hello there"
+    stored = window.services.store.path(window.services.chats.current)
+    assert [m.content for m in stored] == ["Hello there", reply.content]
+    full = window.services.store.history(stored[-1].id)[-1].reply
+    assert full is not None
+    assert [s.kind for s in full.segments] == ["prefill", "decode"]
+    assert full.figures is not None
+    assert full.figures["tokens"] == len(full.segments[1].tokens) + 1
+    assert full.model["exactness"] == "exact with other kernels"
+
+
+def test_segments_are_given_back_in_the_next_request(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    loader.reasoning = "Hmm."
+    first = ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    user, reply, again = loader.requests[1].messages
+    assert (user.content, again.content) == ("one", "two")
+    assert (reply.content, reply.reasoning) == (first.content, "Hmm.")
+    assert [type(segment) for segment in reply.segments] == [Segment, Segment]
+
+
+def test_every_generation_has_a_seed_of_its_own_unless_fixed(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    for n in range(3):
+        ask(qtbot, window, str(n))
+    assert len({request.seed for request in loader.requests}) == 3
+    window.services.change_settings(
+        dataclasses.replace(Settings(), seed_mode="fixed", seed=77, temperature=0.0, block_size=5)
+    )
+    ask(qtbot, window, "fixed")
+    last = loader.requests[-1]
+    assert (last.seed, last.sampler.temperature, last.block_size) == (77, 0.0, 5)
+    stored = window.services.store.path(window.services.chats.current)[-1].reply
+    assert stored is not None
+    assert (stored.seed, stored.request["block_size"]) == (77, 5)
+
+
+def test_the_users_message_is_in_the_store_before_the_engine_hears_of_it(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    real = window.services.engine.generate
+
+    def spy(ids: object, request: object) -> None:
+        seen.append([m.content for m in window.services.store.path(window.services.chats.current)])
+        real(ids, request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(window.services.engine, "generate", spy)
+    ask(qtbot, window, "kept first")
+    assert seen == [["kept first", ""]]
+
+
+@pytest.mark.parametrize("how", ["button", "escape", "menu"])
+def test_stop_keeps_what_was_written(qtbot: QtBot, window: MainWindow, loader: FakeLoader, how: str) -> None:
+    item = held(qtbot, window, loader, "a question")
+    assert window.composer.button.text() == "Stop"
+    if how == "button":
+        window.composer.button.click()
+    elif how == "escape":
+        qtbot.keyClick(window.composer.box, Qt.Key.Key_Escape)
+    else:
+        window.actions_by_key["stop"].trigger()
+    loader.release()
+    idle(qtbot, window)
+    assert item.state is State.STOPPED
+    assert item.content
+    assert item.content == window.services.store.path(window.services.chats.current)[-1].content
+    assert window.composer.button.text() == "Send"
+
+
+def test_the_partial_answer_is_flushed_at_least_twice_a_second(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    item = held(qtbot, window, loader, "a question")
+    assert window.services.generations._flush.interval() <= 500
+
+    def on_disk() -> bool:
+        return window.services.store.path(window.services.chats.current)[-1].content == item.content
+
+    qtbot.waitUntil(on_disk, timeout=1000)
+    loader.release()
+    idle(qtbot, window)
+
+
+def test_events_of_another_chat_or_generation_never_reach_this_one(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    """Bug 28: switching chats while generating overwrote the other chat."""
+    item = held(qtbot, window, loader, "first chat")
+    first = window.services.chats.current
+    window.new_chat()
+    assert window.stack.currentWidget() is window.empty
+    loader.release()
+    type_and_send(qtbot, window, "second chat")
+    second = window.services.chats.current
+    idle(qtbot, window)
+    contents = {n: [m.content for m in window.services.store.path(n)] for n in (first, second)}
+    assert contents[first][1] == item.content
+    assert contents[first][1].startswith("You said: first chat.")
+    assert contents[second][1].startswith("You said: second chat.")
+    assert [i.content for i in window.transcript.items] == contents[second]
+    window.sidebar.chosen.emit(first)
+    assert [i.content for i in window.transcript.items] == contents[first]
+
+
+def test_stale_events_are_dropped(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    from app.worker import Envelope, Ids
+    from engine import Text
+
+    reply = ask(qtbot, window, "q")
+    generations = window.services.generations
+    before = generations.dropped
+    generations.on_events([Envelope(Ids(10_000, 1, reply.id), Text("ghost"))])
+    assert generations.dropped == before + 1
+    assert "ghost" not in reply.content
+
+
+def test_going_back_to_a_streaming_chat_shows_it_live(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    item = held(qtbot, window, loader, "long one")
+    number = window.services.chats.current
+    window.new_chat()
+    window.services.chats.open(number)
+    assert window.transcript.items[-1] is item
+    assert window.composer.button.text() == "Stop"
+    loader.release()
+    idle(qtbot, window)
+    assert window.transcript.items[-1].state is State.COMPLETE
+
+
+def test_drafts_belong_to_their_chat(qtbot: QtBot, window: MainWindow) -> None:
+    """Bug 23: a draft was lost on switching chats."""
+    ask(qtbot, window, "one")
+    one = window.services.chats.current
+    window.composer.set_text("half a thought")
+    window.new_chat()
+    assert window.composer.text() == ""
+    window.composer.set_text("another")
+    window.services.chats.open(one)
+    assert window.composer.text() == "half a thought"
+    window.new_chat()
+    assert window.composer.text() == "another"
+
+
+def test_what_is_typed_while_a_reply_is_written_stays(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    """Bug 24."""
+    held(qtbot, window, loader, "q")
+    window.composer.set_text("my next question")
+    qtbot.keyClick(window.composer.box, Qt.Key.Key_Return)
+    assert len(window.transcript.items) == 2
+    loader.release()
+    idle(qtbot, window)
+    assert window.composer.text() == "my next question"
+
+
+def test_regenerate_makes_a_branch_and_the_switcher_goes_between(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    first = ask(qtbot, window, "q")
+    loader.answer = "Something else."
+    window.actions_by_key["again"].trigger()
+    idle(qtbot, window)
+    second = window.transcript.items[-1]
+    assert (second.content, second.branch, second.branches) == ("Something else.", 2, 2)
+    assert loader.requests[0].seed != loader.requests[1].seed
+    window.transcript.branch.emit(second.id, -1)
+    assert window.transcript.items[-1].content == first.content
+    view = window.transcript.view(window.transcript.items[-1].id)
+    assert view is not None
+    qtbot.mouseClick(view.findChild(QAbstractButton, "right"), Qt.MouseButton.LeftButton)
+    assert window.transcript.items[-1].content == "Something else."
+
+
+def test_edit_and_send_again_makes_a_branch_and_keeps_the_draft(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    ask(qtbot, window, "first")
+    ask(qtbot, window, "second")
+    window.composer.set_text("unsent")
+    window.transcript.edit.emit(window.transcript.items[0].id)
+    assert window.composer.text() == "first"
+    assert window.composer.editing
+    qtbot.keyClick(window.composer.box, Qt.Key.Key_Escape)
+    assert (window.composer.text(), window.composer.editing) == ("unsent", False)
+    window.transcript.edit.emit(window.transcript.items[0].id)
+    ask(qtbot, window, "first, better")
+    assert window.transcript.items[0].content == "first, better"
+    assert (window.transcript.items[0].branch, window.transcript.items[0].branches) == (2, 2)
+    assert len(window.transcript.items) == 2
+    assert len(loader.requests[-1].messages) == 1
+    assert window.composer.text() == "unsent"
+    window.transcript.branch.emit(window.transcript.items[0].id, -1)
+    assert len(window.transcript.items) == 4
+
+
+def test_up_in_the_empty_box_edits_the_last_message(qtbot: QtBot, window: MainWindow) -> None:
+    ask(qtbot, window, "to be edited")
+    qtbot.keyClick(window.composer.box, Qt.Key.Key_Up)
+    assert window.composer.text() == "to be edited"
+
+
+def test_deleting_the_streaming_chat_is_safe_and_undoable(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    """Bug 32: deleting the current chat froze or crashed the app."""
+    held(qtbot, window, loader, "doomed")
+    number = window.services.chats.current
+    window.actions_by_key["delete"].trigger()
+    assert window.services.chats.current == 0
+    assert window.services.chats.conversations() == []
+    assert "doomed" in window.toast.label.text()
+    loader.release()
+    idle(qtbot, window)
+    window.toast.button.click()
+    assert window.services.chats.current == number
+    assert [i.state for i in window.transcript.items] == [State.COMPLETE, State.STOPPED]
+
+
+def test_deleting_a_message_is_undoable(qtbot: QtBot, window: MainWindow) -> None:
+    ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    window.transcript.delete.emit(window.transcript.items[2].id)
+    assert len(window.transcript.items) == 2
+    window.actions_by_key["undo_delete"].trigger()
+    assert len(window.transcript.items) == 4
+
+
+def test_copy_gives_the_stored_source_without_reasoning(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    """Bugs 19 and 20."""
+    loader.answer = "# Title\n\n| a |\n|---|\n| `b` |\n\n\ttab  \n<think>x</think>"
+    loader.reasoning = "secret thoughts"
+    ask(qtbot, window, "q")
+    window.actions_by_key["copy_last"].trigger()
+    assert QGuiApplication.clipboard().text() == loader.answer
+
+
+def test_a_failure_is_told_at_the_reply_and_keeps_the_text(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    """Bug 30: a context error wiped the answer."""
+    loader.error = ContextFull(
+        "The context is full.", kept="Nothing was lost.", todo="Start a new chat.", detail="4,097 > 4,096"
+    )
+    item = ask(qtbot, window, "q")
+    assert item.state is State.FAILED
+    assert item.content
+    assert item.error == {
+        "what": "The context is full.",
+        "kept": "Nothing was lost.",
+        "todo": "Start a new chat.",
+        "detail": "4,097 > 4,096",
+    }
+    stored = window.services.store.path(window.services.chats.current)[-1]
+    assert (stored.content, stored.state) == (item.content, State.FAILED)
+    assert stored.reply is not None
+    assert stored.reply.error == item.error
+    loader.error = None
+    window.transcript.act.emit(item.id, "regenerate")
+    idle(qtbot, window)
+    assert window.transcript.items[-1].state is State.COMPLETE
+
+
+def test_a_bug_in_the_engine_is_told_and_reported(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    bugs: list[str] = []
+    window.services.generations.bug.connect(bugs.append)
+    loader.error = ZeroDivisionError("oops")
+    item = ask(qtbot, window, "q")
+    assert item.error is not None
+    assert "made a mistake" in item.error["what"]
+    assert len(bugs) == 1
+    assert "ZeroDivisionError: oops" in bugs[0]
+    loader.error = None
+    assert ask(qtbot, window, "again").state is State.COMPLETE
+
+
+def test_a_load_that_fails_is_told_and_the_old_model_answers(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    loader.fail = CheckpointError("A shard is missing.", todo="Download it again.", detail="model-2.safetensors")
+    window.actions_by_key["reload"].trigger()
+    qtbot.waitUntil(lambda: not window.services.loader.loading)
+    assert "A shard is missing." in window.empty.error.text
+    assert "still loaded" in window.empty.error.text
+    assert window.header.model.text() == "Pacenote demo 20M", "not the failed model's name"
+    assert ask(qtbot, window, "are you there?").state is State.COMPLETE
+    loader.fail = CheckpointError("Again.", todo="x")
+    window.actions_by_key["reload"].trigger()
+    qtbot.waitUntil(lambda: not window.banner.isHidden())
+    assert "Again." in window.banner.text
+    window.actions_by_key["reload"].trigger()
+    qtbot.waitUntil(lambda: not window.services.loader.loading)
+    assert window.banner.isHidden()
+
+
+def test_a_setting_that_needs_a_reload_says_so_and_the_panel_shows_what_is(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    window.panel.tick()
+    assert "4-bit" in window.panel.drafter.text()
+    window.open_settings()
+    dialog = window._settings_dialog
+    dialog.fields["drafter"].editor.setCurrentIndex(2)
+    assert not dialog._pending.isHidden()
+    assert "4-bit" in window.panel.drafter.text()
+    dialog._reload.click()
+    qtbot.waitUntil(lambda: "dense bfloat16" in window.panel.drafter.text())
+    assert not window.services.reload_pending()
+    dialog.close()
+
+
+def test_a_full_disk_is_told_nothing_is_lost_and_the_window_stays_usable(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    loader.answer = "x" * 60_000
+    loader.pieces = Pieces(most=400)
+    window.services.load()
+    qtbot.waitUntil(lambda: not window.services.loader.loading)
+    connection = window.services.store.db.connection
+    item = held(qtbot, window, loader, "fill it", at=2)
+    window.services.generations.flush()
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    loader.release()
+    idle(qtbot, window)
+    assert not window.banner.isHidden()
+    assert "disk is full" in window.banner.text
+    assert item.content == loader.answer, "still on screen, whole"
+    assert window.services.generations.unsaved() == 1
+    window.composer.set_text("y" * 50_000)
+    qtbot.keyClick(window.composer.box, Qt.Key.Key_Return)
+    assert window.composer.text() == "y" * 50_000, "what could not be saved stays in the composer"
+    connection.execute("PRAGMA max_page_count = 100000")
+    window.services.generations.save_again()
+    assert window.services.generations.unsaved() == 0
+    stored = window.services.store.path(window.services.chats.current)[-1]
+    assert (stored.content, stored.state) == (loader.answer, State.COMPLETE)
+    assert window.banner.isHidden()
+
+
+def test_conversations_survive_a_restart(qtbot: QtBot, qapp: QApplication, loader: FakeLoader) -> None:
+    """Bugs 25, 26."""
+    theme = Theme(qapp, "light")
+    texts: list[list[str]] = []
+    for start in range(2):
+        services = Services(paths.resolve(), loader)
+        window = MainWindow(services, theme)
+        window.show()
+        services.start()
+        qtbot.waitUntil(lambda s=services: s.loader.info is not None)
+        if start == 0:
+            ask(qtbot, window, "remember me")
+            window.composer.set_text("a draft")
+        texts.append([item.content for item in window.transcript.items])
+        assert window.composer.text() == "a draft"
+        window.close()
+        services.close()
+        window.deleteLater()
+        services.deleteLater()
+    assert texts[0] == texts[1]
+    assert texts[0][0] == "remember me"
+    theme.setParent(None)
+    theme.deleteLater()
+
+
+def test_quitting_while_a_reply_is_written_keeps_it(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    item = held(qtbot, window, loader, "q")
+    QTimer.singleShot(0, loader.release)
+    loader.release()
+    window.services.close()
+    from app.store import Database, Repository
+
+    again = Repository(Database(window.services.paths.database))
+    message = again.path(window.services.chats.current)[-1]
+    assert message.content
+    assert message.content.startswith("You said")
+    assert message.state in (State.STOPPED, State.COMPLETE)
+    assert item.content == message.content
+    again.db.close()
+
+
+def test_the_gui_thread_never_stalls_while_2000_tokens_stream(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader, record_property: Callable[[str, object], None]
+) -> None:
+    """Bug 1 and the issue's bound: a 20 ms heartbeat has no gap over 100 ms, from a source at full speed.
+
+    Every try must keep the GUI thread's own work between two beats within the bound. The wall clock also counts what
+    other programs on this machine do, so there the best of three tries counts.
+    """
+    loader.answer = LONG * 4
+    loader.pieces = Pieces(most=8)
+    window.services.load()
+    qtbot.waitUntil(lambda: not window.services.loader.loading)
+    window.services.change_settings(dataclasses.replace(Settings(), max_tokens=100_000))
+    walls = []
+    for turn in range(3):
+        heart = Heart()
+        item = ask(qtbot, window, f"write a lot, {turn}")
+        qtbot.waitUntil(lambda: window.transcript.up_to_date, timeout=20_000)
+        heart.stop()
+        tokens = int(item.caption.split()[0].replace(",", ""))
+        assert tokens >= 2000
+        sys.stderr.write(
+            f"heartbeat over {tokens} tokens, {len(item.content)} characters: {len(heart.walls)} beats, "
+            f"longest gap {max(heart.walls):.0f} ms, most work in a gap {max(heart.works):.0f} ms\n"
+        )
+        assert max(heart.works) <= 100
+        walls.append(max(heart.walls))
+        if walls[-1] <= 100:
+            break
+    record_property("heartbeat_max_ms", min(walls))
+    assert min(walls) <= 100
+
+
+class Heart(QTimer):
+    """Beats every 20 ms and keeps what passed in between: on the clock, and of this thread's work. Milliseconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.walls: list[float] = []
+        self.works: list[float] = []
+        self._wall, self._work = time.perf_counter(), time.thread_time()
+        self.setTimerType(Qt.TimerType.PreciseTimer)
+        self.timeout.connect(self.beat)
+        self.start(20)
+
+    def beat(self) -> None:
+        wall, work = time.perf_counter(), time.thread_time()
+        self.walls.append((wall - self._wall) * 1000)
+        self.works.append((work - self._work) * 1000)
+        self._wall, self._work = wall, work
+
+
+def test_the_session_log_is_exported(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(qtbot, window, "secret words")
+    target = tmp_path / "out.jsonl"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, **__: (str(target), ""))
+    window.actions_by_key["export_log"].trigger()
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    kinds = [row["kind"] for row in rows]
+    assert (kinds[0], kinds[-1]) == ("header", "footer")
+    assert kinds.count("round") > 3
+    assert "secret words" not in target.read_text(), "no text of the chat unless asked for"
+    target.unlink()
+    monkeypatch.setattr(sessionlog.shutil, "copyfileobj", _full)
+    window.actions_by_key["export_log"].trigger()
+    assert "could not be exported" in window.banner.text
+
+
+def _full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_find_goes_to_messages_and_search_filters_chats(qtbot: QtBot, window: MainWindow) -> None:
+    ask(qtbot, window, "apples")
+    window.new_chat()
+    ask(qtbot, window, "pears")
+    window.find_in_chat()
+    window.find_bar.line.setText("pear")
+    assert window.find_bar.count.text() == "message 2 of 2"
+    window.find_bar.next()
+    assert window.find_bar.count.text() == "message 1 of 2"
+    window.find_bar.line.setText("nothing")
+    assert window.find_bar.count.text() == "no message"
+    window.find_bar.close_bar()
+    window.sidebar.search.setText("APPLES")
+    qtbot.waitUntil(lambda: window.sidebar.model.rowCount() == 2)
+    window.sidebar.search.clear()
+    qtbot.waitUntil(lambda: window.sidebar.model.rowCount() == 3)
+
+
+def test_menus_have_their_roles_and_shortcuts(window: MainWindow) -> None:
+    """ux 1.2 item 20."""
+    expected = {
+        "new": "Ctrl+N",
+        "close": "Ctrl+W",
+        "minimize": "Ctrl+M",
+        "settings": "Ctrl+,",
+        "find": "Ctrl+F",
+        "search": "Ctrl+K",
+        "copy_last": "Ctrl+Shift+C",
+        "again": "Ctrl+R",
+        "stop": "Ctrl+.",
+        "sidebar": "Ctrl+Alt+S",
+        "panel": "Ctrl+Alt+P",
+    }
+    for key, shortcut in expected.items():
+        assert window.actions_by_key[key].shortcuts()[0].toString() == shortcut
+    roles = {key: window.actions_by_key[key].menuRole() for key in ("settings", "quit", "about")}
+    assert roles == {
+        "settings": QAction.MenuRole.PreferencesRole,
+        "quit": QAction.MenuRole.QuitRole,
+        "about": QAction.MenuRole.AboutRole,
+    }
+    every = [s.toString() for a in window.actions_by_key.values() for s in a.shortcuts()]
+    assert len(every) == len(set(every)), "no shortcut twice"
+
+
+def test_every_control_has_a_name_and_takes_the_keyboard(qtbot: QtBot, window: MainWindow) -> None:
+    ask(qtbot, window, "q")
+    for control in window.findChildren(QAbstractButton) + window.findChildren(QLineEdit):
+        if control.objectName().startswith("qt_") or not control.isVisibleTo(window):
+            continue
+        name = control.accessibleName() or (control.text() if isinstance(control, QAbstractButton) else "")
+        assert name, control
+        # The clear button inside a line edit is reached by the line edit.
+        if not isinstance(control.parent(), QLineEdit):
+            assert control.focusPolicy() & Qt.FocusPolicy.TabFocus, name
+
+
+def test_a_narrow_window_folds_and_unfolds(qtbot: QtBot, window: MainWindow) -> None:
+    assert not window.panel.isHidden()
+    window.resize(800, 600)
+    assert (window.panel.isHidden(), window.strip.isHidden(), window.sidebar.isHidden()) == (True, False, False)
+    window.resize(640, 480)
+    assert window.sidebar.isHidden()
+    window.actions_by_key["sidebar"].trigger()
+    assert not window.sidebar.isHidden()
+    window.resize(1200, 700)
+    assert (window.panel.isHidden(), window.strip.isHidden()) == (False, True)
+    window.actions_by_key["panel"].trigger()
+    assert window.panel.isHidden()
+    assert window.strip.isHidden()
+    window.actions_by_key["panel"].trigger()
+
+
+def test_the_theme_is_switched_live(qtbot: QtBot, window: MainWindow) -> None:
+    """Bug 18."""
+    ask(qtbot, window, "q")
+    light = window.grab().toImage()
+    window.services.change_settings(dataclasses.replace(window.services.settings, theme="dark"))
+    dark = window.grab().toImage()
+    middle = (window.width() // 2, window.height() // 2)
+    assert light.pixelColor(*middle).lightness() > 200
+    assert dark.pixelColor(*middle).lightness() < 60
+    window.services.change_settings(dataclasses.replace(window.services.settings, theme="light"))
+
+
+def test_settings_that_cannot_be_saved_are_told(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.settings.file.os.fsync", _full)
+    window.services.change_settings(dataclasses.replace(Settings(), top_k=7))
+    assert "settings could not be saved" in window.banner.text
+    assert window.services.settings.top_k == 7
+
+
+def test_an_example_starts_a_chat(qtbot: QtBot, window: MainWindow) -> None:
+    from PySide6.QtWidgets import QPushButton
+
+    button = next(b for b in window.empty.findChildren(QPushButton) if "lighthouse" in b.text())
+    button.click()
+    idle(qtbot, window)
+    assert window.transcript.items[0].content == "What is a lighthouse?"
