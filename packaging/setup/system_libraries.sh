@@ -16,7 +16,7 @@ binaries() {
     [ -z "${WAYLAND_DISPLAY:-}" ] || ls "$qt"/Qt/plugins/platforms/libqwayland*.so
 }
 
-missing() { binaries | xargs ldd | awk '/=> not found/ { print $1 }' | sort -u; }
+missing() { binaries | xargs -d '\n' ldd | awk '/=> not found/ { print $1 }' | sort -u; }
 
 # Debian names a library's package after its soname (lib + name + version, a dash between when the name ends in a digit).
 # Two break the rule. Since Debian 13 and Ubuntu 24.04 some names end in t64.

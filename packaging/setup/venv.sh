@@ -54,18 +54,21 @@ get_python() {
 
 # Where MLX and PySide6 have no wheel, pip's own words help nobody: said here instead.
 check_machine() {
-    local system machine glibc needed
-    read -r system machine glibc < <("$python" -c 'import platform as p; print(p.system(), p.machine(), p.libc_ver()[1])')
+    local system machine version needed
+    read -r system machine version < <("$python" -c 'import platform as p; print(p.system(), p.machine(), p.mac_ver()[0] or p.libc_ver()[1])')
     case $system-$machine in
-        Darwin-arm64) return ;;
+        Darwin-arm64)
+            [ "${version%%.*}" -ge 14 ] || fail "Pacenote needs macOS 14 or newer; this is macOS $version."
+            return
+            ;;
         Darwin-*) fail "Pacenote needs an Apple silicon Mac and a native Python; $python is built for Intel. Install a native one, then run make again:" \
             "    /opt/homebrew/bin/brew install python@3.13" ;;
         Linux-x86_64) needed=2.35 ;;
         Linux-aarch64) needed=2.39 ;; # PySide6's wheels; 2.35 is MLX's
         *) fail "Pacenote runs on Macs with Apple silicon and on Linux (x86_64, aarch64); this is $system $machine." ;;
     esac
-    if [ "$(printf '%s\n' "$needed" "${glibc:-0}" | sort -V | head -n 1)" != "$needed" ]; then
-        fail "Pacenote needs glibc $needed on $machine (Debian 13 and Ubuntu 24.04 have it; on x86_64 also Debian 12 and Ubuntu 22.04); this system has ${glibc:-another C library}."
+    if [ "$(printf '%s\n' "$needed" "${version:-0}" | sort -V | head -n 1)" != "$needed" ]; then
+        fail "Pacenote needs glibc $needed on $machine (Debian 13 and Ubuntu 24.04 have it; on x86_64 also Debian 12 and Ubuntu 22.04); this system has ${version:-another C library}."
     fi
 }
 

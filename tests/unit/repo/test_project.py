@@ -105,6 +105,13 @@ def test_no_file_names_a_registry_host() -> None:
     assert not found
 
 
+def test_notice_names_every_direct_dependency() -> None:
+    """What Pacenote installs by name is named in NOTICE with its licence."""
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8").lower()
+    names = {Requirement(line).name.removesuffix("-Essentials") for line in PROJECT["project"]["dependencies"]}
+    assert not {name for name in names if name.lower() not in notice}
+
+
 def test_notice_names_every_source_of_the_demo_model() -> None:
     """What the bundled demo model was made from is named in NOTICE, which travels in the wheel."""
     recipe = ROOT / "packaging/demo_model/NOTICE.md"

@@ -75,7 +75,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path / "machine")
+    return Machine(tmp_path / "My Projects")  # a path as people have it
 
 
 def test_without_python_the_exact_command_is_printed(machine: Machine) -> None:
@@ -186,7 +186,8 @@ def test_a_venv_whose_python_is_gone_is_made_anew(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ("Darwin x86_64 ''", "Apple silicon"),
+        ("Darwin x86_64 14.5", "Apple silicon"),
+        ("Darwin arm64 13.6.1", "needs macOS 14 or newer; this is macOS 13.6.1"),
         ("Linux aarch64 2.36", "needs glibc 2.39 on aarch64"),
         ("Linux x86_64 2.31", "needs glibc 2.35 on x86_64"),
         ("Linux x86_64", "another C library"),
