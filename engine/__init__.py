@@ -3,7 +3,12 @@
 This is the whole public surface. `app/` and the terminal import from here and nowhere deeper.
 """
 
-from engine.engine import Engine, load
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from engine.errors import CheckpointError, ContextFull, KnownError, LoadCancelled, OutOfMemory
 from engine.events import (
     DrafterInfo,
@@ -15,15 +20,23 @@ from engine.events import (
     LoadProgress,
     Notice,
     PrefillProgress,
+    Receipt,
     ReplyStats,
     Round,
     Text,
     Verdict,
 )
 from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation
+from engine.telemetry.environment import conditions, environment
+from engine.telemetry.log import SessionLog
+from engine.telemetry.stats import STAGES, StatsBuilder, merge, stage_shares
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
 
 __all__ = [
     "MAX_BLOCK",
+    "STAGES",
     "CheckpointError",
     "ContextFull",
     "DrafterInfo",
@@ -41,13 +54,52 @@ __all__ = [
     "Notice",
     "OutOfMemory",
     "PrefillProgress",
+    "Receipt",
     "ReplyStats",
     "Request",
     "Round",
     "Sampler",
     "Segment",
+    "SessionLog",
     "Speculation",
+    "StatsBuilder",
     "Text",
     "Verdict",
+    "conditions",
+    "environment",
     "load",
+    "merge",
+    "stage_shares",
 ]
+
+
+def load(
+    options: LoadOptions | None = None,
+    progress: Callable[[LoadProgress], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> Engine:
+    """Load a target and its MTP head. Call it on the thread that will generate: MLX streams are bound to it.
+
+    Args:
+        options: what to load; the bundled demo pair when None.
+        progress: called on this thread with what is being done.
+        cancel: set it from another thread to stop.
+
+    Raises:
+        KnownError: the target cannot be used; says what to do. A head that cannot be used is no error: see
+            `EngineInfo.drafter_reason`.
+        LoadCancelled: `cancel` was set.
+    """
+    # Imported here: MLX and mlx-lm take seconds, and a window should be up before them.
+    from engine.engine import load_engine
+
+    return load_engine(options or LoadOptions(), progress or (lambda _: None), cancel or threading.Event())
+
+
+def __getattr__(name: str) -> object:
+    """`engine.Engine`, imported when it is asked for, for the same reason."""
+    if name == "Engine":
+        from engine.engine import Engine
+
+        return Engine
+    raise AttributeError(f"module 'engine' has no attribute {name!r}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from time import perf_counter
+from typing import cast
 
 import mlx.core as mx
 
@@ -26,6 +28,7 @@ from engine.events import (
     LoadProgress,
     Notice,
     PrefillProgress,
+    Receipt,
     Round,
 )
 from engine.loading import Pair, load_pair
@@ -75,6 +78,24 @@ class Engine:
         with wired(self._pair.target.backend):
             yield from self._generate(request, stop)
 
+    def verify(
+        self, request: Request, tokens: Sequence[int], stop: threading.Event
+    ) -> Iterator[PrefillProgress | Receipt]:
+        """Replay a reply by classic decode from the same boundary, and compare token by token.
+
+        Args:
+            request: the one that wrote the reply, with its messages, sampler and seed.
+            tokens: `Finished.tokens` of the reply.
+
+        Yields PrefillProgress while reading the prompt, then one Receipt. Stops early, with what was compared,
+        when `stop` is set.
+
+        Raises:
+            ContextFull: the prompt does not fit.
+        """
+        with wired(self._pair.target.backend):
+            yield from self._verify(request, tokens, stop)
+
     def close(self) -> None:
         """Let go of the model and give its memory back to the system."""
         self._boundaries.clear()
@@ -88,22 +109,13 @@ class Engine:
         pair = self._pair
         started = perf_counter()
         todo = plan(pair.tokenizer, request.messages, request.thinking)
-        prompt = [t for s in (*todo.history, *todo.prefill) for t in s.tokens]
+        prompt = self._prompt(todo)
         room = pair.info.context_length - len(prompt)
-        if room < 1:
-            raise ContextFull(
-                f"This chat has {len(prompt)} tokens, the model reads {pair.info.context_length}.",
-                kept="All messages are kept.",
-                todo="Start a new chat, or delete earlier turns.",
-            )
         if todo.reason:
             yield Notice("cache", todo.reason)
-        if not pair.drafter and request.speculation is not Speculation.OFF:
-            yield Notice("decline", f"No speculation: {pair.info.drafter_reason or 'there is no drafter'}")
-        elif not pair.info.verdict.widths and request.speculation is not Speculation.OFF:
-            yield Notice("decline", f"No speculation: {pair.info.verdict.reason}")
-
-        follow = pair.drafter is not None and request.speculation is not Speculation.OFF
+        yield from self._declines(request)
+        widths = pair.info.verdict.widths
+        follow = pair.drafter is not None and bool(widths) and request.speculation is not Speculation.OFF
         stream = ReplyStream(
             pair.tokenizer,
             max_tokens=min(request.max_tokens, room),
@@ -113,9 +125,14 @@ class Engine:
         )
         stats = StatsBuilder()
         try:
-            state, head, rows, restored = yield from self._read_prompt(todo, follow, stop, started)
+            for part in self._read_prompt(todo, follow, stop, started):
+                if isinstance(part, PrefillProgress):
+                    progress = part
+                    yield part
+                else:
+                    state, head, rows = part
         except Interrupted:
-            stats.prefill(PrefillProgress(0, len(prompt), 0, perf_counter() - started), token=False)
+            stats.prefill(progress, token=False)
             yield Finished(EndReason.STOPPED, (), (), "", "", stats.build(), request.seed)
             return
 
@@ -128,13 +145,15 @@ class Engine:
         line = Line(state, head, chooser, stream.push, first)
         tokens = [first]
         line.ended = stream.push(first)
-        stats.prefill(PrefillProgress(len(prompt), len(prompt), restored, perf_counter() - started))
+        read = PrefillProgress(len(prompt), len(prompt), progress.restored, perf_counter() - started)
+        stats.prefill(read)
+        yield read
         yield from stream.take()
 
         for event in self._decode(line, request, stop):
             if isinstance(event, Round):
                 tokens.extend(event.tokens)
-                stats.observe(event, parked=event.width == 1 and self._pace.parked)
+                stats.observe(event)
                 yield from stream.take()
             yield event
 
@@ -146,6 +165,69 @@ class Engine:
         segments = (*todo.prefill, Segment("decode", tuple(tokens[:-1])))
         self._keep((*todo.history, *segments), line.state, line.head)
         yield Finished(reason, tuple(tokens), segments, answer, reasoning, stats.build(), request.seed)
+
+    def _verify(
+        self, request: Request, tokens: Sequence[int], stop: threading.Event
+    ) -> Iterator[PrefillProgress | Receipt]:
+        pair = self._pair
+        started = perf_counter()
+        todo = plan(pair.tokenizer, request.messages, request.thinking)
+        prompt = self._prompt(todo)
+        try:
+            for part in self._read_prompt(todo, False, stop, started):
+                if isinstance(part, PrefillProgress):
+                    yield part
+                else:
+                    state, _, rows = part
+        except Interrupted:
+            yield Receipt(identical=False, compared=0, tokens=len(tokens), complete=False)
+            return
+        chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, prompt)
+        for n, written in enumerate(tokens):
+            if stop.is_set():
+                yield Receipt(identical=False, compared=n, tokens=len(tokens), complete=False)
+                return
+            chosen = chooser.row(rows.logits[0], state.length)
+            if (replayed := token(chosen)) != written:
+                scores = rows.logits[0].astype(mx.float32)
+                yield Receipt(
+                    identical=False, compared=n, tokens=len(tokens), complete=True, position=n, written=written,
+                    replayed=replayed, written_logit=cast(float, scores[written].item()),
+                    replayed_logit=cast(float, scores[replayed].item()),
+                )  # fmt: skip
+                return
+            chooser.emit(chosen)
+            if n < len(tokens) - 1:
+                rows = pair.target.step(chosen, state)
+        yield Receipt(identical=True, compared=len(tokens), tokens=len(tokens), complete=True)
+
+    def _prompt(self, todo: Plan) -> list[int]:
+        """All tokens of the prompt.
+
+        Raises:
+            ContextFull: they leave no room for a reply.
+        """
+        prompt = [t for s in (*todo.history, *todo.prefill) for t in s.tokens]
+        if len(prompt) >= self._pair.info.context_length:
+            raise ContextFull(
+                f"This chat has {len(prompt)} tokens, the model reads {self._pair.info.context_length}.",
+                kept="All messages are kept.",
+                todo="Start a new chat, or delete earlier turns.",
+            )
+        return prompt
+
+    def _declines(self, request: Request) -> Iterator[Notice]:
+        """Where speculation is asked for and cannot be had as asked: the reason."""
+        info = self._pair.info
+        if request.speculation is Speculation.OFF:
+            return
+        if info.drafter is None:
+            yield Notice("decline", f"No speculation: {info.drafter_reason or 'there is no drafter'}")
+        elif not info.verdict.widths:
+            yield Notice("decline", f"No speculation: {info.verdict.reason}")
+        elif request.block_size > max(info.verdict.widths):
+            widest = max(info.verdict.widths)
+            yield Notice("decline", f"Blocks of more than {widest} rows were not found exact here; {widest} are used.")
 
     def _decode(self, line: Line, request: Request, stop: threading.Event) -> Iterator[Round | Notice]:
         """Alternate between the two loops as the pace decides, until the reply ends or `stop` is set."""
@@ -159,16 +241,19 @@ class Engine:
             yield from pace.take_notices()
             for round_ in rounds:
                 pace.observe(round_)
-                yield round_
+                yield replace(round_, parked=True) if round_.width == 1 and pace.parked else round_
                 yield from pace.take_notices()
 
     def _read_prompt(
         self, todo: Plan, follow: bool, stop: threading.Event, started: float
-    ) -> Generator[PrefillProgress, None, tuple[TargetState, HeadState | None, Rows, int]]:
-        """Bring the caches to the end of the prompt. Returns (state, head, rows of the last token, restored tokens).
+    ) -> Iterator[PrefillProgress | tuple[TargetState, HeadState | None, Rows]]:
+        """Bring the caches to the end of the prompt. Yields progress, and last (state, head, rows of the last token).
 
         Restores the deepest kept boundary and feeds the rest by the schedule, so that a cold start gives the
         same bytes as a warm one.
+
+        Raises:
+            Interrupted: `stop` was set. Boundaries reached so far are kept.
         """
         pair = self._pair
         schedule = (*todo.history, *todo.prefill)
@@ -212,7 +297,7 @@ class Engine:
                 self._keep(schedule[: n + 1], state, head, rows)
         if rows is None:
             raise RuntimeError("a prompt must end with a prefill segment")
-        return state, head, rows, restored
+        yield state, head, rows
 
     @property
     def _replay_width(self) -> int:
@@ -229,22 +314,6 @@ class Engine:
         self._boundaries.keep(schedule, Boundary(state.snapshot(), kept_head, logits, hidden))
 
 
-def load(
-    options: LoadOptions | None = None,
-    progress: Callable[[LoadProgress], None] | None = None,
-    cancel: threading.Event | None = None,
-) -> Engine:
-    """Load a target and its MTP head.
-
-    Args:
-        options: what to load; the bundled demo pair when None.
-        progress: called on this thread with what is being done.
-        cancel: set it from another thread to stop.
-
-    Raises:
-        KnownError: the target cannot be used; says what to do. A head that cannot be used is no error: see
-            `EngineInfo.drafter_reason`.
-        LoadCancelled: `cancel` was set.
-    """
-    pair = load_pair(options or LoadOptions(), progress or (lambda _: None), cancel or threading.Event())
-    return Engine(pair)
+def load_engine(options: LoadOptions, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> Engine:
+    """See `engine.load`."""
+    return Engine(load_pair(options, progress, cancel))

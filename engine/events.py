@@ -106,6 +106,7 @@ class Round:
     (EOS, stop string, budget); they are dropped from text and caches alike. emitted = accepted + 1 - cut.
     position: absolute position of the first emitted token. Times in milliseconds. With detailed timing
     each stage is synchronised before its time is taken; without it draft_ms lands in verify_ms.
+    parked: a classic step that the pace chose because nothing beats it.
     """
 
     index: int
@@ -121,6 +122,7 @@ class Round:
     hook_ms: float
     host_ms: float
     tokens: tuple[int, ...]
+    parked: bool = False
 
     @property
     def total_ms(self) -> float:
@@ -131,8 +133,38 @@ class Round:
 class Notice:
     """A decline, skip or park with its reason, for the screen and the log."""
 
-    kind: Literal["park", "unpark", "decline", "cache", "drafter", "context"]
+    kind: Literal["park", "unpark", "decline", "cache", "drafter", "context", "log"]
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Outcome of replaying a reply by classic decode.
+
+    compared: tokens that were equal, counted from the first. complete: False when it was stopped before a result.
+    position .. replayed_logit: the first difference, counted from the reply's first token; None when identical.
+    Logits are before any processing by the sampler.
+    """
+
+    identical: bool
+    compared: int
+    tokens: int
+    complete: bool
+    position: int | None = None
+    written: int | None = None
+    replayed: int | None = None
+    written_logit: float | None = None
+    replayed_logit: float | None = None
+
+    def __str__(self) -> str:
+        if not self.complete:
+            return f"stopped after {self.compared} of {self.tokens} tokens, all equal so far"
+        if self.identical:
+            return f"identical, {self.tokens} tokens"
+        return (
+            f"differs at token {self.position}: written {self.written} (logit {self.written_logit:.6g}), "
+            f"classic decode gives {self.replayed} (logit {self.replayed_logit:.6g})"
+        )
 
 
 class EndReason(StrEnum):
@@ -192,8 +224,8 @@ class ReplyStats:
 class Finished:
     """The last event of a generation. Always sent, also after Stop.
 
-    segments: the schedule of this turn, to be stored with the reply: one prefill, one decode.
-    raw_text: what the tokens decode to, special tokens included; answer and reasoning are its parts.
+    segments: the schedule of this turn, to be stored with the reply: one or two prefills, one decode.
+    tokens: all of them; the last one is in no cache and starts the next turn's prefill (`Message.last_token`).
     """
 
     reason: EndReason

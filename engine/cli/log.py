@@ -18,10 +18,9 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         self._log = SessionLog(path)
         self._prefill: PrefillProgress | None = None
-        self._parked = False
 
     def begin(self, info: EngineInfo, request: Request, detailed: bool) -> None:
-        self._prefill, self._parked = None, False
+        self._prefill = None
         self._log.begin(info, request, environment(), conditions(), timing="detailed" if detailed else "plain")
 
     def write(self, event: Event) -> None:
@@ -33,10 +32,8 @@ class EventLog:
             self._log.prefill(self._prefill, token=not isinstance(event, Finished) or event.stats.tokens > 0)
             self._prefill = None
         if isinstance(event, Round):
-            self._log.round(event, parked=self._parked and event.width == 1)
+            self._log.round(event)
         elif isinstance(event, Notice):
-            if event.kind in ("park", "unpark"):
-                self._parked = event.kind == "park"
             self._log.notice(event)
         elif isinstance(event, Finished):
             self._log.end(event)

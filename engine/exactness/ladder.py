@@ -106,11 +106,11 @@ def decide(target: Target, widths: Sequence[int], context_length: int = 2048) ->
     reasons = [against] if against else []
     inputs = 0
     exact: list[tuple[Candidate, ProbeResult]] = []
-    for candidate in _candidates(target):
+    for candidate in candidates(target):
         wanted = trusted if isinstance(candidate.kernel, Stock) else tuple(widths)
         if not wanted:
             continue
-        _try_on(target, candidate)
+        try_on(target, candidate)
         result = probe(target, wanted, context_length)
         inputs += result.inputs
         if result.failures:
@@ -167,7 +167,8 @@ def allow_inexact(decision: Decision, target: Target, widths: Sequence[int]) -> 
     return Decision(verdict, engaged)
 
 
-def _candidates(target: Target) -> Iterator[Candidate]:
+def candidates(target: Target) -> Iterator[Candidate]:
+    """The rungs, from cheap to dear, with forced qmv's chunk tuned on this device."""
     kernels: list[MatmulKernel] = [Stock()]
     if linear_shapes(target):
         kernels += [ForcedQmv(tuned_chunk(target)), Gather()]
@@ -177,7 +178,8 @@ def _candidates(target: Target) -> Iterator[Candidate]:
             yield Candidate(kernel, attention)
 
 
-def _try_on(target: Target, candidate: Candidate) -> None:
+def try_on(target: Target, candidate: Candidate) -> None:
+    """Set the target's scope for a probe or a measurement, at any key length."""
     block = candidate.attention is Attention.BLOCK
     target.scope.kernel, target.scope.block_limit = candidate.kernel, 2**31 if block else 0
 
@@ -191,7 +193,12 @@ def tuned_chunk(target: Target) -> int:
     def product(chunk: int) -> None:
         mx.eval(ForcedQmv(chunk).linear(largest, x))
 
-    times = {chunk: median_ms(partial(product, chunk)) for chunk in CHUNKS}
+    times: dict[int, float] = {}
+    for chunk in CHUNKS:
+        try:
+            times[chunk] = median_ms(partial(product, chunk))
+        except RuntimeError:  # a grid this device cannot launch (CUDA: more than 65,535 chunks); the probe will say so
+            times[chunk] = float("inf")
     return min(times, key=lambda chunk: times[chunk])
 
 
@@ -218,9 +225,9 @@ def _fastest(target: Target, exact: list[tuple[Candidate, ProbeResult]]) -> tupl
     best = [(c, r) for c, r in exact if len(r.passed) == most]
     times = []
     for candidate, _ in best:
-        _try_on(target, candidate)
+        try_on(target, candidate)
         times.append(verify_ms(target))
-    _try_on(target, Candidate(Stock(), Attention.BLOCK))
+    try_on(target, Candidate(Stock(), Attention.BLOCK))
     stock = verify_ms(target)
     fastest = times.index(min(times))
     return best[fastest], times[fastest] / stock

@@ -10,7 +10,7 @@ from typing import TextIO
 from engine.events import ReplyStats, Round
 from engine.telemetry.reader import Generation, rounds_of
 
-ROUND_COLUMNS = ("gen", *(f.name for f in dataclasses.fields(Round) if f.name != "tokens"), "parked")
+ROUND_COLUMNS = ("gen", *(f.name for f in dataclasses.fields(Round) if f.name != "tokens"))
 _DERIVED = ("acceptance_rate", "mean_acceptance_length", "tokens_per_second")
 REPLY_COLUMNS = (
     "gen",
@@ -27,8 +27,8 @@ def rounds_csv(generations: Sequence[Generation], out: TextIO) -> int:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(ROUND_COLUMNS)
     count = 0
-    for id_, round_, parked in rounds_of(generations):
-        writer.writerow([id_, *(getattr(round_, name) for name in ROUND_COLUMNS[1:-1]), int(parked)])
+    for id_, round_ in rounds_of(generations):
+        writer.writerow([id_, *(getattr(round_, name) for name in ROUND_COLUMNS[1:-1]), int(round_.parked)])
         count += 1
     return count
 

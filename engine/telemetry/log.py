@@ -94,8 +94,8 @@ class SessionLog:
         """Once, with the prefill's last progress. token: see `StatsBuilder.prefill`."""
         self._write("prefill", schema.prefill_row(last, token))
 
-    def round(self, round_: Round, *, parked: bool = False) -> None:
-        self._write("round", schema.round_row(round_, parked, self._content))
+    def round(self, round_: Round) -> None:
+        self._write("round", schema.round_row(round_, self._content))
 
     def notice(self, notice: Notice) -> None:
         self._write("notice", schema.notice_row(notice))

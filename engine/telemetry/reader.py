@@ -28,7 +28,7 @@ class Generation:
     id: str
     header: schema.Row | None = None
     prefill: tuple[PrefillProgress, bool] | None = None
-    rounds: list[tuple[Round, bool]] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     footer: schema.Row | None = None
     stats: ReplyStats | None = None  # the footer's
@@ -71,14 +71,14 @@ def recompute(generation: Generation) -> ReplyStats:
     if generation.prefill is not None:
         last, token = generation.prefill
         builder.prefill(last, token=token)
-    for round_, parked in generation.rounds:
-        builder.observe(round_, parked=parked)
+    for round_ in generation.rounds:
+        builder.observe(round_)
     return builder.build()
 
 
 def check(generation: Generation) -> list[str]:
     """Where the rows contradict themselves or the footer. Empty when all that can be checked agrees."""
-    found = [f"round {r.index}: {text}" for r, _ in generation.rounds for text in stats.round_problems(r)]
+    found = [f"round {r.index}: {text}" for r in generation.rounds for text in stats.round_problems(r)]
     if not generation.complete:
         return [*found, "lines are missing, so the footer cannot be checked"]
     computed = recompute(generation)
@@ -195,8 +195,8 @@ def _missing(rows: dict[int, schema.Row]) -> int:
     return max(rows, default=0) - len(rows)
 
 
-def rounds_of(generations: Sequence[Generation]) -> Iterable[tuple[str, Round, bool]]:
-    """(generation id, round, parked) of all of them, in order."""
+def rounds_of(generations: Sequence[Generation]) -> Iterable[tuple[str, Round]]:
+    """(generation id, round) of all of them, in order."""
     for generation in generations:
-        for round_, parked in generation.rounds:
-            yield generation.id, round_, parked
+        for round_ in generation.rounds:
+            yield generation.id, round_

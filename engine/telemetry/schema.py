@@ -23,7 +23,7 @@ _MAX_DRAFTED = 1024
 Timing = Literal["plain", "detailed"]
 Row = dict[str, Any]
 
-_ROUND_FIELDS = tuple(f.name for f in dataclasses.fields(Round) if f.name != "tokens")
+_ROUND_FIELDS = tuple(f.name for f in dataclasses.fields(Round) if f.name not in ("tokens", "parked"))
 _STATS_FIELDS = tuple(f.name for f in dataclasses.fields(ReplyStats))
 
 
@@ -65,10 +65,10 @@ def prefill_row(last: PrefillProgress, token: bool) -> Row:
     return {**dataclasses.asdict(last), "token": token}
 
 
-def round_row(round_: Round, parked: bool, content: bool) -> Row:
+def round_row(round_: Round, content: bool) -> Row:
     # Not dataclasses.asdict: it deep-copies, and this runs once per round.
     row: Row = {name: getattr(round_, name) for name in _ROUND_FIELDS}
-    if parked:
+    if round_.parked:
         row["parked"] = True
     if content:
         row["tokens"] = round_.tokens
@@ -94,13 +94,14 @@ def prefill_from(row: Row) -> tuple[PrefillProgress, bool]:
     return last, _bool(row, "token")
 
 
-def round_from(row: Row) -> tuple[Round, bool]:
-    """(the round, whether it was parked). `tokens` is () where the log holds no content."""
+def round_from(row: Row) -> Round:
+    """`tokens` is () where the log holds no content."""
     values = {name: _number(row, name) if name.endswith("_ms") else _int(row, name) for name in _ROUND_FIELDS}
     if not 0 <= values["drafted"] <= _MAX_DRAFTED:
         raise ValueError("`drafted` is out of range")
+    tokens = _ints(row, "tokens") if "tokens" in row else ()
     parked = _bool(row, "parked") if "parked" in row else False
-    return Round(**values, tokens=_ints(row, "tokens") if "tokens" in row else ()), parked  # type: ignore[arg-type]
+    return Round(**values, tokens=tokens, parked=parked)  # type: ignore[arg-type]
 
 
 def notice_from(row: Row) -> Notice:

@@ -36,14 +36,14 @@ class StatsBuilder:
         self._prefill_ns = round(last.seconds * _NS_PER_S)
         self._tokens += token
 
-    def observe(self, round_: Round, *, parked: bool = False) -> None:
-        """One round. parked: it is a classic step because speculation is parked."""
+    def observe(self, round_: Round) -> None:
+        """One round."""
         self._tokens += round_.emitted
         self._rounds += 1
         self._drafted += round_.drafted
         self._accepted += round_.accepted
         self._cut += round_.cut
-        self._parked += parked
+        self._parked += round_.parked
         missing = round_.drafted - len(self._drafted_at)
         self._drafted_at += [0] * missing
         self._accepted_at += [0] * missing

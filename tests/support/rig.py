@@ -52,7 +52,7 @@ class Rig:
 
     target: Target
     drafter: Drafter
-    sampler: Sampler = Sampler()
+    sampler: Sampler = field(default_factory=Sampler)
     seed: int = 7
     length: int = 40
     ends: Callable[[list[int]], EndReason | None] = field(default=lambda _: None)

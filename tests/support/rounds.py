@@ -27,13 +27,13 @@ _ms = st.floats(0, 500, allow_nan=False)
 
 
 @st.composite
-def _round(draw: st.DrawFn) -> tuple[Round, bool]:
+def _round(draw: st.DrawFn) -> Round:
     width = draw(st.integers(1, 8))
     drafted = draw(st.integers(0, width - 1))
     accepted = draw(st.integers(0, drafted))
     cut = draw(st.integers(0, accepted))
     emitted = accepted + 1 - cut
-    round_ = Round(
+    return Round(
         index=draw(st.integers(0, 10_000)),
         position=draw(st.integers(0, 10_000)),
         width=width,
@@ -47,8 +47,8 @@ def _round(draw: st.DrawFn) -> tuple[Round, bool]:
         hook_ms=draw(_ms),
         host_ms=draw(_ms),
         tokens=tuple(draw(st.lists(st.integers(0, 250_000), min_size=emitted, max_size=emitted))),
+        parked=width == 1 and draw(st.booleans()),
     )
-    return round_, width == 1 and draw(st.booleans())
 
 
 rounds = _round()
@@ -61,11 +61,11 @@ prefills = st.builds(
 )
 
 
-def build(prefill: PrefillProgress, seen: list[tuple[Round, bool]]) -> ReplyStats:
+def build(prefill: PrefillProgress, seen: list[Round]) -> ReplyStats:
     builder = StatsBuilder()
     builder.prefill(prefill)
-    for round_, parked in seen:
-        builder.observe(round_, parked=parked)
+    for round_ in seen:
+        builder.observe(round_)
     return builder.build()
 
 
@@ -108,6 +108,6 @@ CONDITIONS = Conditions((0.5, 0.4, 0.3), "mains")
 PREFILL = PrefillProgress(12, 12, 4, 0.123456789)
 
 
-def finished(seen: list[tuple[Round, bool]]) -> Finished:
-    tokens = tuple(t for r, _ in seen for t in r.tokens)
+def finished(seen: list[Round]) -> Finished:
+    tokens = tuple(t for r in seen for t in r.tokens)
     return Finished(EndReason.EOS, (99, *tokens), (), SECRET, SECRET, build(PREFILL, seen), 7)

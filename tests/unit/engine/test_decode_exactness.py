@@ -132,9 +132,10 @@ def test_a_dense_and_a_quantized_drafter_give_the_same_text(pair: Pair, tiny_fol
     assert "4-bit" in pair.drafter.info.representation
     for drafter, target in ((pair.drafter, pair.target), (dense.drafter, dense.target)):
         rig = Rig(target, drafter, Sampler(temperature=0.6), length=50)
-        assert rig.speculative([10, 20, 30], 3).tokens == Rig(
-            pair.target, pair.drafter, Sampler(temperature=0.6), length=50
-        ).classic([10, 20, 30]).tokens
+        assert (
+            rig.speculative([10, 20, 30], 3).tokens
+            == Rig(pair.target, pair.drafter, Sampler(temperature=0.6), length=50).classic([10, 20, 30]).tokens
+        )
 
 
 def test_a_drafter_that_is_always_wrong_changes_nothing(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_events_come_in_order_and_add_up(engine: Engine) -> None:
     assert (done.tokens[0], *[t for r in rounds for t in r.tokens]) == done.tokens
     stats = done.stats
     assert stats.tokens == len(done.tokens) == 1 + stats.accepted + stats.rounds - stats.cut
-    assert [r.position for r in rounds][0] == stats.prompt_tokens + 1
+    assert rounds[0].position == stats.prompt_tokens + 1
     progress = [e for e in events if isinstance(e, PrefillProgress)]
     assert progress[-1].done == progress[-1].total == stats.prompt_tokens
 
@@ -249,3 +249,70 @@ def test_an_exception_in_a_round_leaves_the_next_turn_right(
         list(engine.generate(request, NEVER))
     again, _ = write(engine, request)
     assert again.tokens == expected.tokens
+
+
+@pytest.mark.parametrize("mode", list(Speculation))
+def test_a_receipt_says_identical_or_shows_the_first_difference(engine: Engine, mode: Speculation) -> None:
+    chat = Chat(engine)
+    chat.say("the quick fox", max_tokens=10)
+    request = Request(
+        (*chat.messages, Message("user", "and then")), max_tokens=25, seed=11, speculation=mode,
+        sampler=Sampler(temperature=0.9, repetition_penalty=1.2),
+    )  # fmt: skip
+    done, _ = write(engine, request)
+    *_, receipt = engine.verify(request, done.tokens, NEVER)
+    assert receipt.identical
+    assert str(receipt) == "identical, 25 tokens"
+    forged = [*done.tokens]
+    forged[7] = (forged[7] + 1) % 400
+    *_, receipt = engine.verify(request, forged, NEVER)
+    assert (receipt.identical, receipt.complete, receipt.position) == (False, True, 7)
+    assert (receipt.written, receipt.replayed) == (forged[7], done.tokens[7])
+    assert f"differs at token 7: written {forged[7]} (logit " in str(receipt)
+
+
+def test_a_receipt_that_is_stopped_claims_nothing(engine: Engine) -> None:
+    request = Request((Message("user", "fox"),), max_tokens=5)
+    done, _ = write(engine, request)
+    stop = threading.Event()
+    stop.set()
+    *_, receipt = engine.verify(request, done.tokens, stop)
+    assert not receipt.identical
+    assert not receipt.complete
+
+
+def test_the_log_of_a_real_reply_agrees_with_itself(engine: Engine, tmp_path) -> None:
+    """Footer, rows and a recomputation agree to the last digit; so do they for a reply stopped in its prefill."""
+    from engine import SessionLog, conditions, environment
+    from engine.telemetry.reader import check, read, recompute
+
+    log = SessionLog(tmp_path / "log.jsonl")
+    stopped = threading.Event()
+    for stop in (NEVER, stopped):
+        request = Request((Message("user", "the quick fox " * 9),), max_tokens=30, speculation="always")
+        log.begin(engine.info, request, environment(), conditions(), timing="detailed")
+        last = None
+        for event in engine.generate(request, stop):
+            if isinstance(event, PrefillProgress):
+                last = event
+            elif isinstance(event, Round):
+                if last is not None:
+                    log.prefill(last)
+                    last = None
+                log.round(event)
+            elif isinstance(event, Finished):
+                if last is not None:
+                    log.prefill(last, token=event.stats.tokens > 0)
+                log.end(event)
+        stopped.set()
+    found = read(tmp_path / "log.jsonl")
+    assert found.problems == ()
+    assert [check(g) for g in found.generations] == [[], []]
+    assert [recompute(g) for g in found.generations] == [g.stats for g in found.generations]
+
+
+def test_a_block_wider_than_was_probed_is_declined_in_words(engine: Engine) -> None:
+    _, events = write(engine, Request((Message("user", "fox"),), max_tokens=4, speculation="always", block_size=8))
+    assert [e.text for e in events if isinstance(e, Notice)] == [
+        "Blocks of more than 5 rows were not found exact here; 5 are used."
+    ]

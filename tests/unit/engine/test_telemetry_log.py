@@ -48,15 +48,15 @@ def path(tmp_path):
 def write_reply(log, seen, *, end=True, prefill=PREFILL):
     id_ = log.begin(INFO, REQUEST, ENVIRONMENT, CONDITIONS)
     log.prefill(prefill)
-    for round_, parked in seen:
-        log.round(round_, parked=parked)
+    for round_ in seen:
+        log.round(round_)
     if end:
         log.end(finished(seen))
     return id_
 
 
 def some_rounds(count):
-    return [(some_round(i), False) for i in range(count)]
+    return [some_round(i) for i in range(count)]
 
 
 # ------------------------------------------------------------------------------------------------------ round trip
@@ -75,8 +75,8 @@ def test_what_is_written_is_read_and_the_rows_give_the_footer(tmp_path_factory, 
     assert check(reply) == []
     assert recompute(reply) == reply.stats == finished(seen).stats
     assert reply.prefill == (PREFILL, True)
-    tokens = [r.tokens for r, _ in reply.rounds]
-    assert tokens == [r.tokens if content else () for r, _ in seen]
+    tokens = [r.tokens for r in reply.rounds]
+    assert tokens == [r.tokens if content else () for r in seen]
 
 
 def test_the_header_says_what_is_needed_to_judge(path):
@@ -424,7 +424,7 @@ def test_csv_has_every_round_in_full_precision(path):
     assert rounds_csv(generations, out) == 4
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))
     assert tuple(rows[0]) == ROUND_COLUMNS
-    assert [float(r["verify_ms"]) for r in rows[:3]] == [r.verify_ms for r, _ in seen]
+    assert [float(r["verify_ms"]) for r in rows[:3]] == [r.verify_ms for r in seen]
     assert {r["gen"] for r in rows[:3]} == {id_}
 
     out = io.StringIO()

@@ -18,20 +18,20 @@ from tests.support.rounds import build, prefills, rounds
 @given(prefill=prefills, seen=st.lists(rounds, max_size=30))
 def test_figures_against_their_definitions(prefill, seen):
     stats = build(prefill, seen)
-    assert stats.tokens == 1 + sum(r.emitted for r, _ in seen)
+    assert stats.tokens == 1 + sum(r.emitted for r in seen)
     assert stats.rounds == len(seen)
-    assert stats.accepted == sum(r.accepted for r, _ in seen)
-    assert stats.drafted == sum(r.drafted for r, _ in seen)
-    assert stats.parked_rounds == sum(parked for _, parked in seen)
+    assert stats.accepted == sum(r.accepted for r in seen)
+    assert stats.drafted == sum(r.drafted for r in seen)
+    assert stats.parked_rounds == sum(r.parked for r in seen)
     assert identity_holds(stats)
-    deepest = max((r.drafted for r, _ in seen), default=0)
-    assert stats.drafted_at == tuple(sum(r.drafted > i for r, _ in seen) for i in range(deepest))
-    assert stats.accepted_at == tuple(sum(r.accepted > i for r, _ in seen) for i in range(deepest))
+    deepest = max((r.drafted for r in seen), default=0)
+    assert stats.drafted_at == tuple(sum(r.drafted > i for r in seen) for i in range(deepest))
+    assert stats.accepted_at == tuple(sum(r.accepted > i for r in seen) for i in range(deepest))
     assert sum(stats.accepted_at) == stats.accepted
     assert sum(stats.drafted_at) == stats.drafted
     for stage in STAGES:
-        assert getattr(stats, stage) == pytest.approx(sum(getattr(r, stage) for r, _ in seen), abs=1e-4)
-    assert stats.decode_seconds == pytest.approx(sum(r.total_ms for r, _ in seen) / 1000, abs=1e-6)
+        assert getattr(stats, stage) == pytest.approx(sum(getattr(r, stage) for r in seen), abs=1e-4)
+    assert stats.decode_seconds == pytest.approx(sum(r.total_ms for r in seen) / 1000, abs=1e-6)
     assert (stats.prompt_tokens, stats.restored_tokens) == (prefill.total, prefill.restored)
 
 
@@ -70,7 +70,7 @@ def test_a_reply_stopped_while_reading_has_no_token():
 
 
 def test_a_wrong_count_is_noticed():
-    stats = build(PrefillProgress(5, 5, 0, 0.1), [(Round(0, 5, 3, 2, 2, 3, 0, 1, 2, 0, 1, 0, ()), False)])
+    stats = build(PrefillProgress(5, 5, 0, 0.1), [Round(0, 5, 3, 2, 2, 3, 0, 1, 2, 0, 1, 0, ())])
     assert identity_holds(stats)
     assert not identity_holds(dataclasses.replace(stats, tokens=stats.tokens + 1))
     assert not identity_holds(dataclasses.replace(stats, cut=1))
@@ -83,7 +83,7 @@ def test_building_twice_changes_nothing():
 
 
 def test_shares_are_per_round_and_sum_to_one():
-    seen = [(Round(i, i, 3, 2, 0, 1, 0, 2.0, 6.0, 0.5, 1.0, 0.5, ()), False) for i in range(4)]
+    seen = [Round(i, i, 3, 2, 0, 1, 0, 2.0, 6.0, 0.5, 1.0, 0.5, ()) for i in range(4)]
     shares = stage_shares(build(PrefillProgress(1, 1, 0, 0), seen))
     assert shares["verify_ms"] == (6.0, 0.6)
     assert sum(share for _, share in shares.values()) == pytest.approx(1)
@@ -91,7 +91,7 @@ def test_shares_are_per_round_and_sum_to_one():
 
 @given(seen=rounds)
 def test_sound_rounds_have_no_problems(seen):
-    assert round_problems(seen[0]) == []
+    assert round_problems(seen) == []
 
 
 @pytest.mark.parametrize(
