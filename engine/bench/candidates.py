@@ -65,20 +65,23 @@ class Report:
 def run(target: Target, name: str, rounds: int, context_length: int = 4096) -> Report:
     """Probe and time every candidate of the ladder on a target."""
     candidates = list(ladder.candidates(target))
-    probes = []
+    probes, broken = [], set()
     for candidate in candidates:
         ladder.try_on(target, candidate)
         result = probe(target, PROBED, context_length)
         failure = f"width {result.failures[0][0]}: {result.failures[0][1]}" if result.failures else ""
         probes.append((candidate.name, result.passed, failure, result.inputs))
+        if "Error: " in failure:  # it cannot run here at all, so there is nothing to time
+            broken.add(candidate.name)
     ladder.try_on(target, candidates[0])
     found = explain(target, first_context(target, WIDTHS[0]), WIDTHS[0])
+    timed = [c for c in candidates if c.name not in broken]
     measured, controls = [], []
     for width in WIDTHS:
-        times = _interleaved(target, candidates, width, rounds)
+        times = _interleaved(target, timed, width, rounds)
         stock = times[candidates[0].name]
         controls.append(speed_ratio(times["stock again"], stock))
-        for candidate in candidates:
+        for candidate in timed:
             ladder.try_on(target, candidate)
             calls = _calls(target, width)
             ms = times[candidate.name]
