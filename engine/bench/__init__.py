@@ -3,3 +3,8 @@
 In the order data walks through: `prompts`, `rig` (one pair made measurable), `arms`, `design` (order), `trials`
 (running), `statistics`, `equality`, `environment`, `presets`, `record`, `cli`. `check` is the resumable equality run.
 """
+
+PRESETS = ("mtp", "classic-vs-mlx-lm")
+"""Names of `presets.PRESETS`, here because importing that module takes seconds."""
+BENCH_TOKENS, CHECK_TOKENS = 64, 200
+"""Tokens per reply when nothing else is asked for: speed, equality."""

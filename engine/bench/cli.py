@@ -1,4 +1,4 @@
-"""`pacenote bench`: its options, and what it prints while it runs. The only module of the benchmark that prints."""
+"""`pacenote bench`: runs what the options ask for and prints it. The only module of the benchmark that prints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from engine.backend import wired
-from engine.bench import check, environment
+from engine.bench import BENCH_TOKENS, CHECK_TOKENS, check, environment
 from engine.bench.arms import Task
 from engine.bench.experiment import Outcome, evaluate
 from engine.bench.presets import PRESETS
@@ -20,44 +20,16 @@ from engine.bench.rig import Rig, load_rig
 from engine.bench.tables import check_table, equality, ratios, stages, times
 from engine.bench.trials import Trials, run_trials
 from engine.cli.interrupt import interruptible
-from engine.cli.loading import ProgressLine, add_model_arguments, load_options
+from engine.cli.loading import ProgressLine, load_options
 from engine.decode.prefill import Interrupted
 from engine.errors import KnownError
 from engine.events import LoadProgress
 from engine.exactness import cache
 from engine.request import Sampler
 
-NAME = "bench"
-HELP = "measure speed against classic decode or mlx_lm, and check that the tokens are equal"
-CHECK_TOKENS, BENCH_TOKENS = 200, 64
 STAGE_RUNS = 3
 """Runs per arm with detailed timing, for the table of stages."""
 INTERRUPTED = 130
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model_arguments(parser)
-    what = parser.add_argument_group("what")
-    what.add_argument("--preset", choices=sorted(PRESETS), default="mtp", help="default: mtp")
-    what.add_argument("--check", action="store_true", help="the resumable equality run instead of a speed measurement")
-    what.add_argument("--prompts", type=Path, metavar="FILE", help="JSON list of prompts instead of the bundled ones")
-    what.add_argument(
-        "--tokens", type=int, metavar="N", help=f"per reply (default {BENCH_TOKENS}, {CHECK_TOKENS} with --check)"
-    )
-    what.add_argument("--seed", type=int, default=0, metavar="N", help="of sampling and of the order of runs")
-    speed = parser.add_argument_group("speed")
-    speed.add_argument("--pairs", type=int, default=30, metavar="N", help="interleaved blocks (default 30)")
-    speed.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (default)")
-    speed.add_argument(
-        "--out", type=Path, default=Path("docs/benchmark_results"), metavar="DIR", help="where the record goes"
-    )
-    speed.add_argument("--anyway", action="store_true", help="measure on a busy machine; the record says so")
-    checking = parser.add_argument_group("with --check")
-    checking.add_argument("--progress", type=Path, metavar="FILE", help="finished cells; an interrupted run continues")
-    checking.add_argument(
-        "--random-widths", action=argparse.BooleanOptionalAction, default=True, help="also switch widths every round"
-    )
-    parser.set_defaults(usage_error=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,17 +10,21 @@ import os
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from engine import Engine, Event, Finished, KnownError, Notice, Request, Text
+from engine import Event, Finished, KnownError, Notice, Receipt, Request, Text
 from engine.cli.conversation import Conversation, Seeds
 from engine.cli.figures import reply_line, session_lines
 from engine.cli.interrupt import interruptible
 from engine.cli.log import EventLog
 
-COMMANDS = (
-    "/new starts over · /regenerate writes another reply · /stats shows figures · /quit ends · Ctrl-C stops a reply"
-)
+if TYPE_CHECKING:  # MLX comes with it, and takes seconds
+    from engine import Engine
+
+COMMANDS = "/new · /regenerate · /verify (replay the reply by classic decode) · /stats · /quit · Ctrl-C stops a reply"
 _DIM, _PLAIN = "\x1b[2m", "\x1b[22m"
+_CONTROL = dict.fromkeys(c for c in (*range(32), 127, *range(128, 160)) if chr(c) not in "\n\t")
+"""Control characters. A model can write them, and a terminal would obey."""
 
 
 class ChatSession:
@@ -40,6 +44,7 @@ class ChatSession:
         self._seeds = seeds
         self._log = log
         self._replies: list[Finished] = []
+        self._last: tuple[Request, Finished] | None = None
 
     def talk(self) -> None:
         """Read lines until /quit, Ctrl-D, or Ctrl-C at the prompt. A known error ends a reply, not the chat."""
@@ -62,10 +67,13 @@ class ChatSession:
     def _obey(self, line: str) -> None:
         if line == "/new":
             self._conversation.clear()
+            self._last = None
             _say("A new chat.")
         elif line == "/stats":
             for text in session_lines(self._engine.info, self._replies):
                 _say(text)
+        elif line == "/verify":
+            self._verify()
         elif line == "/regenerate":
             if self._conversation.withdraw_reply():
                 self._reply()
@@ -102,6 +110,7 @@ class ChatSession:
                     elif isinstance(event, Finished):
                         self._conversation.take(event)
                         self._replies.append(event)
+                        self._last = (request, event)
         finally:
             printer.end()  # never leave the terminal dimmed
         if self._log is not None and (trouble := self._log.take_notice()):
@@ -109,6 +118,17 @@ class ChatSession:
         for notice in notices:
             _say(notice.text)
         _say(reply_line(self._replies[-1], self._engine.info))
+
+    def _verify(self) -> None:
+        """Replay the last reply by classic decode and say whether every token is the same."""
+        if self._last is None or not self._last[1].tokens:
+            _say("There is no reply to verify yet.")
+            return
+        request, finished = self._last
+        with interruptible() as stop:
+            for event in self._engine.verify(request, finished.tokens, stop):
+                if isinstance(event, Receipt):
+                    _say(f"Receipt: {event}")
 
     def _record(self, event: Event) -> None:
         if self._log is not None:
@@ -126,8 +146,10 @@ class Printer:
     def show(self, text: Text) -> None:
         if text.channel != self._channel:
             self._switch(text.channel)
-        out = sys.stdout if text.channel == "answer" or sys.stdout.isatty() else sys.stderr
-        print(text.text, end="", flush=True, file=out)
+        if sys.stdout.isatty():
+            print(text.text.translate(_CONTROL), end="", flush=True)
+        else:
+            print(text.text, end="", flush=True, file=sys.stdout if text.channel == "answer" else sys.stderr)
         self._any = True
 
     def end(self) -> None:

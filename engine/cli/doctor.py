@@ -7,9 +7,8 @@ import dataclasses
 import json
 from typing import Any
 
-from engine import EngineInfo, KnownError
+from engine import EngineInfo, KnownError, conditions, environment
 from engine.cli.loading import add_model_arguments, load_engine, load_options
-from engine.telemetry.environment import conditions, environment
 
 NAME = "doctor"
 HELP = "versions, device, policy, exactness verdict; loads the demo pair or --model"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine import EndReason, EngineInfo, Finished, ReplyStats
-from engine.telemetry.stats import merge, stage_shares
+from engine import EndReason, EngineInfo, Finished, ReplyStats, merge, stage_shares
 
 
 def reply_line(finished: Finished, info: EngineInfo) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
-from engine import Engine, LoadOptions, LoadProgress, load
+from engine import LoadOptions, LoadProgress, load
 from engine.cli.interrupt import interruptible
+
+if TYPE_CHECKING:  # MLX comes with it, and takes seconds
+    from engine import Engine
+    from engine.loading import Pair
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +23,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def load_options(args: argparse.Namespace) -> LoadOptions:
-    dense = getattr(args, "dense_drafter", False)
-    return LoadOptions(target=args.model, head=args.head, quantize_drafter=False if dense else None)
+    """Of a command that has at least the model arguments."""
+    options = LoadOptions(target=args.model, head=args.head)
+    if getattr(args, "dense_drafter", False):
+        options = replace(options, quantize_drafter=False)
+    # A wider block than is probed by default must be probed, or it may not be used.
+    return replace(options, max_block=max(options.max_block, getattr(args, "block", 0)))
 
 
 def load_engine(options: LoadOptions) -> Engine:
@@ -30,6 +39,14 @@ def load_engine(options: LoadOptions) -> Engine:
     """
     with interruptible() as cancel, ProgressLine(sys.stderr) as line:
         return load(options, line.show, cancel)
+
+
+def load_bare_pair(options: LoadOptions) -> Pair:
+    """The same, for commands that look inside: target and drafter without the engine around them."""
+    from engine.loading import load_pair
+
+    with interruptible() as cancel, ProgressLine(sys.stderr) as line:
+        return load_pair(options, line.show, cancel)
 
 
 class ProgressLine:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine import EngineInfo, Event, Finished, Notice, PrefillProgress, Request, Round
-from engine.telemetry.environment import conditions, environment
-from engine.telemetry.log import SessionLog
+from engine import (
+    EngineInfo,
+    Event,
+    Finished,
+    Notice,
+    PrefillProgress,
+    Request,
+    Round,
+    SessionLog,
+    conditions,
+    environment,
+)
 
 
 class EventLog:

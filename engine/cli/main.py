@@ -12,8 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from engine.bench import cli as bench
-from engine.cli import chat, doctor, probe, window
+from engine.cli import bench, chat, doctor, probe, window
 from engine.errors import KnownError, LoadCancelled
 
 INTERRUPTED = 130

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.bench import check, presets
+from engine.bench import PRESETS, check, presets
 from engine.bench import cli as bench_cli
 from engine.bench import environment as machine
 from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_arm
@@ -132,6 +132,11 @@ def test_counting_ends_with_the_rig(pair: Pair, prompt: Prompt) -> None:
     rig.close()
     assert "hidden" not in vars(pair.target)
     assert "draft_block" not in vars(pair.drafter)
+
+
+def test_presets_by_name() -> None:
+    """The command lists them without importing them."""
+    assert tuple(presets.PRESETS) == PRESETS
 
 
 # -- prompts and machine ----------------------------------------------------------------------------------

@@ -57,6 +57,13 @@ def test_python_m_works_and_help_names_the_commands() -> None:
         assert f"\n  {name} " in done.stdout.replace("    ", "  ")
 
 
+def test_the_command_starts_without_mlx() -> None:
+    """A window should be up, and help printed, before MLX has been imported, which takes seconds."""
+    code = "import sys; from engine.cli.main import parser; parser(); print('mlx.core' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "False\n"
+
+
 # -- the window -------------------------------------------------------------------------------------------
 
 
@@ -119,8 +126,8 @@ def test_a_broken_import_inside_the_app_is_a_bug(modules: dict[str, object]) -> 
 
 @pytest.fixture
 def loaded(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
-    for module in (doctor, probe):
-        monkeypatch.setattr(module, "load_engine", lambda _: engine.Engine(pair))
+    monkeypatch.setattr(doctor, "load_engine", lambda _: engine.Engine(pair))
+    monkeypatch.setattr(probe, "load_bare_pair", lambda _: pair)
     return pair
 
 
@@ -150,8 +157,11 @@ def test_doctor_reports_a_pair_that_does_not_load(capsys: pytest.CaptureFixture[
 
 
 def test_probe_prints_the_verdict(loaded: Pair, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["probe"]) == 0
-    assert loaded.info.verdict.reason in capsys.readouterr().out
+    assert main(["probe", "--explain"]) == 0
+    said = capsys.readouterr().out
+    assert loaded.info.verdict.reason in said
+    for width in range(2, 6):
+        assert f"width {width}  every operation gives the bytes of single rows" in said
 
 
 def test_probe_fails_where_the_engine_declined(
@@ -160,7 +170,7 @@ def test_probe_fails_where_the_engine_declined(
     """A script can ask "is it exact here" by exit code."""
     declined = engine.Verdict(engine.ExactnessState.DECLINED, "", "At width 2 the bytes differ.")
     other = replace(pair, info=replace(pair.info, verdict=declined))
-    monkeypatch.setattr(probe, "load_engine", lambda _: engine.Engine(other))
+    monkeypatch.setattr(probe, "load_bare_pair", lambda _: other)
     assert main(["probe"]) == 1
     assert "At width 2 the bytes differ." in capsys.readouterr().out
 
