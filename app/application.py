@@ -29,6 +29,7 @@ class Application(QObject):
         self.theme = Theme(qt, self.services.settings.theme)
         self.window = MainWindow(self.services, self.theme, crash_log=where.crash_log)
         self.crash.bug.connect(self._on_bug)
+        self.crash.known.connect(self.window.on_error)
         self.services.loader.bug.connect(self.crash.write)
         self.services.generations.bug.connect(self.crash.write)
 

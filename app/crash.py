@@ -14,6 +14,9 @@ from typing import TextIO
 
 from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
 
+from app.errorcard import as_dict
+from engine import KnownError
+
 log = logging.getLogger("pacenote")
 
 
@@ -24,6 +27,8 @@ class CrashLog(QObject):
     """
 
     bug = Signal(str)
+    known = Signal(dict)
+    """An error of the user's environment that nobody caught nearer to where it happened: what, kept, todo, detail."""
 
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -76,6 +81,10 @@ class CrashLog(QObject):
     def _on_exception(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
             sys.__excepthook__(kind, error, trace)
+            return
+        if isinstance(error, KnownError):
+            log.warning("%s", error)
+            self.known.emit(as_dict(error))
             return
         self.write("".join(traceback.format_exception(kind, error, trace)))
 

@@ -43,6 +43,19 @@ def export_log(parent: QWidget, sessions: Path, conversation_uid: str) -> str:
     return Path(name).name
 
 
+def quit_anyway(parent: QWidget, replies: int) -> bool:
+    """Ask before replies that the disk would not take are lost."""
+    box = QMessageBox(QMessageBox.Icon.NoIcon, "Pacenote", "A reply could not be saved", parent=parent)
+    box.setInformativeText(
+        f"{replies} finished and not on disk, which is full or cannot be written. If you quit now, that text is lost."
+    )
+    stay = box.addButton("Keep open", QMessageBox.ButtonRole.RejectRole)
+    leave = box.addButton("Quit anyway", QMessageBox.ButtonRole.DestructiveRole)
+    box.setDefaultButton(stay)
+    box.exec()
+    return box.clickedButton() is leave
+
+
 def announce(widget: QWidget, text: str) -> None:
     """Tell a screen reader once; when none listens, nothing happens."""
     if QAccessible.isActive():

@@ -26,6 +26,7 @@ from engine import (
     Round,
     Segment,
     Speculation,
+    StatsBuilder,
     Text,
     Verdict,
 )
@@ -136,7 +137,7 @@ class ScriptedEngine:
             segments=(Segment("prefill", prompt), Segment("decode", ids[:-1])),
             answer=said["answer"],
             reasoning=said["reasoning"],
-            stats=stats_of(rounds, len(prompt)),
+            stats=stats_of(rounds, len(prompt), token=at > 0),
             seed=request.seed,
         )
 
@@ -162,33 +163,17 @@ class ScriptedEngine:
             hook_ms=0.0 if classic else 1.9 + rng.random() * 0.3,
             host_ms=0.6 + rng.random() * 0.2,
             tokens=tuple(range(1000 + position, 1000 + position + emitted)),
+            parked=classic and request.speculation is Speculation.ON,
         )
 
 
-def stats_of(rounds: list[Round], prompt_tokens: int) -> ReplyStats:
-    """The figures that the engine would give for these rounds."""
-    places = max((r.drafted for r in rounds), default=0)
-    accepted = sum(r.accepted for r in rounds)
-    cut = sum(r.cut for r in rounds)
-    return ReplyStats(
-        tokens=1 + accepted + len(rounds) - cut,
-        prompt_tokens=prompt_tokens,
-        restored_tokens=0,
-        prefill_seconds=0.021,
-        decode_seconds=sum(r.total_ms for r in rounds) / 1000,
-        rounds=len(rounds),
-        drafted=sum(r.drafted for r in rounds),
-        accepted=accepted,
-        cut=cut,
-        accepted_at=tuple(sum(r.accepted > place for r in rounds) for place in range(places)),
-        drafted_at=tuple(sum(r.drafted > place for r in rounds) for place in range(places)),
-        draft_ms=sum(r.draft_ms for r in rounds),
-        verify_ms=sum(r.verify_ms for r in rounds),
-        rollback_ms=sum(r.rollback_ms for r in rounds),
-        hook_ms=sum(r.hook_ms for r in rounds),
-        host_ms=sum(r.host_ms for r in rounds),
-        parked_rounds=sum(not r.drafted for r in rounds),
-    )
+def stats_of(rounds: list[Round], prompt_tokens: int, *, token: bool = True) -> ReplyStats:
+    """The figures that the engine gives for these rounds. token: the prefill gave a first token."""
+    builder = StatsBuilder()
+    builder.prefill(PrefillProgress(prompt_tokens, prompt_tokens, 0, 0.021), token=token)
+    for event in rounds:
+        builder.observe(event)
+    return builder.build()
 
 
 class ScriptedLoader:

@@ -6,9 +6,19 @@ import shutil
 from pathlib import Path
 
 from app.worker import Ids
-from engine import EngineInfo, Event, Finished, KnownError, Notice, PrefillProgress, Request, Round
-from engine.telemetry.environment import conditions, environment
-from engine.telemetry.log import SessionLog, rotated
+from engine import (
+    EngineInfo,
+    Event,
+    Finished,
+    KnownError,
+    Notice,
+    PrefillProgress,
+    Request,
+    Round,
+    SessionLog,
+    conditions,
+    environment,
+)
 
 FILES = 3
 
@@ -35,7 +45,7 @@ class SessionLogs:
             return
         if isinstance(event, Round | Finished) and self._prefill is not None:
             # Its last progress only: one row says what the prompt cost.
-            log.prefill(self._prefill)
+            log.prefill(self._prefill, token=isinstance(event, Round) or bool(event.tokens))
             self._prefill = None
         if isinstance(event, Round):
             log.round(event)
@@ -59,7 +69,8 @@ def log_path(folder: Path, conversation_uid: str) -> Path:
 def export(folder: Path, conversation_uid: str, target: Path) -> None:
     """Write the whole log of a conversation to `target`, oldest first. Raises KnownError."""
     current = log_path(folder, conversation_uid)
-    parts = [path for n in range(FILES - 1, 0, -1) if (path := rotated(current, n)).exists()]
+    older = [current.with_name(f"{current.stem}.{n}{current.suffix}") for n in range(FILES - 1, 0, -1)]
+    parts = [path for path in older if path.exists()]
     if current.exists():
         parts.append(current)
     if not parts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from PySide6.QtCore import Slot
@@ -226,8 +225,8 @@ class MainWindow(ModelWindow):
 
     @Slot()
     def quit(self) -> None:
-        self.close()
-        QApplication.quit()
+        if self.close():
+            QApplication.quit()
 
     @Slot()
     def export_log(self) -> None:
@@ -259,9 +258,12 @@ class MainWindow(ModelWindow):
         self.activateWindow()
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        generations = self.services.generations
+        generations.save_again()
+        unsaved = generations.unsaved()
+        if unsaved and not dialogs.quit_anyway(self, unsaved):
+            event.ignore()
+            return
         self.services.chats.save_draft()
         self.save_geometry()
         super().closeEvent(event)
-        # On a Mac an application outlives its window; elsewhere the last window ends it.
-        if sys.platform == "darwin":
-            QApplication.quit()

@@ -6,7 +6,6 @@ thread); only bound methods of QObjects of the GUI thread are connected to `woke
 
 from __future__ import annotations
 
-import importlib
 import queue
 import threading
 import traceback
@@ -29,6 +28,7 @@ from engine import (
     PrefillProgress,
     Request,
     Text,
+    load,
 )
 
 
@@ -312,9 +312,8 @@ def coalesce(envelopes: list[Envelope]) -> list[Envelope]:
 
 
 def load_engine(options: LoadOptions, progress: Progress, cancel: threading.Event) -> EngineLike:
-    """The real engine. Imported here, on the engine's thread: MLX takes a second that the window must not wait for."""
-    loaded: EngineLike = importlib.import_module("engine").load(options, progress, cancel)
-    return loaded
+    """The real engine. `engine.load` imports MLX here, on the engine's thread."""
+    return load(options, progress, cancel)
 
 
 def no_model() -> KnownError:

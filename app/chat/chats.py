@@ -183,7 +183,8 @@ class Chats(QObject):
                 messages.append(Message("user", stored.content))
             elif stored.content or stored.reasoning:
                 segments = stored.reply.segments if stored.reply is not None else ()
-                messages.append(Message("assistant", stored.content, stored.reasoning, segments))
+                last = stored.reply.last_token if stored.reply is not None else None
+                messages.append(Message("assistant", stored.content, stored.reasoning, segments, last))
         return tuple(messages)
 
     @Slot()

@@ -6,6 +6,7 @@ from PySide6.QtCore import QMimeData, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QTextDocument
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
+from app.text import exact_text
 from app.theme.icons import icon
 from app.theme.manager import current, text_font, use_class
 from app.theme.tokens import TRANSCRIPT
@@ -58,7 +59,7 @@ class Composer(QWidget):
     # state
 
     def text(self) -> str:
-        return self.box.toPlainText()
+        return exact_text(self.box)
 
     def set_text(self, text: str) -> None:
         self.box.setPlainText(text)

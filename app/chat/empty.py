@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from importlib import resources
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
@@ -12,11 +14,21 @@ from app.errorcard import ErrorCard
 from app.theme.manager import use_class
 from engine import EngineInfo, LoadProgress
 
-EXAMPLES = (
+DEFAULT_EXAMPLES = (
     "What is a lighthouse?",
     "How do I make a good cup of tea?",
     "Tell me something interesting about bees.",
 )
+
+
+def examples() -> tuple[str, ...]:
+    """Three ways to begin, from what the demo model was made for."""
+    try:
+        text = (resources.files("resources") / "demo" / "prompts.json").read_text("utf-8")
+        found = tuple(str(line) for line in json.loads(text))[:3]
+    except (OSError, ValueError, ModuleNotFoundError):
+        found = ()
+    return found or DEFAULT_EXAMPLES
 
 
 class EmptyChat(QWidget):
@@ -45,14 +57,14 @@ class EmptyChat(QWidget):
         self.error = ErrorCard()
         self.error.acted.connect(self.act)
         self._examples = QFrame()
-        examples = QVBoxLayout(self._examples)
-        examples.setContentsMargins(0, 8, 0, 0)
-        examples.setSpacing(8)
-        for text in EXAMPLES:
+        rows = QVBoxLayout(self._examples)
+        rows.setContentsMargins(0, 8, 0, 0)
+        rows.setSpacing(8)
+        for text in examples():
             button = QPushButton(text)
             use_class(button, "example")
             button.clicked.connect(self._on_example)
-            examples.addWidget(button)
+            rows.addWidget(button)
         inner = QFrame()
         inner.setFixedWidth(440)
         column = QVBoxLayout(inner)

@@ -166,14 +166,15 @@ class Generations(QObject):
         self._meter.finish(event.stats)
         stats = stats_dict(event.stats)
         item.content, item.reasoning = event.answer, event.reasoning
-        item.caption, item.caption_tip = caption(stats, event.seed, event.reason)
-        item.notices = tuple(notice["text"] for notice in live.notices)
+        notices = [notice["text"] for notice in live.notices]
+        item.caption, item.caption_tip = caption(stats, event.seed, event.reason, notices)
         item.end_note = end_note(event.reason)
         self._end(
             live,
             State.STOPPED if event.reason is EndReason.STOPPED else State.COMPLETE,
             end_reason=str(event.reason),
             segments=event.segments,
+            last_token=event.tokens[-1] if event.tokens else None,
             figures=stats,
         )
 

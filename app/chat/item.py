@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,7 +25,6 @@ class Item:
     caption: str = ""
     caption_tip: str = ""
     error: dict[str, str] | None = None
-    notices: tuple[str, ...] = ()
     end_note: str = ""
 
     @property
@@ -44,14 +44,17 @@ def from_stored(message: StoredMessage) -> Item:
         branches=message.branches,
     )
     if message.reply is not None:
-        item.caption, item.caption_tip = caption(message.reply.figures, message.reply.seed, message.reply.end_reason)
-        item.error = message.reply.error
-        item.notices = tuple(notice["text"] for notice in message.reply.notices)
+        reply = message.reply
+        item.error = reply.error
+        notices = [notice["text"] for notice in reply.notices]
+        item.caption, item.caption_tip = caption(reply.figures, reply.seed, reply.end_reason, notices)
         item.end_note = end_note(message.reply.end_reason)
     return item
 
 
-def caption(stats: dict[str, Any] | None, seed: int, end_reason: str | None) -> tuple[str, str]:
+def caption(
+    stats: dict[str, Any] | None, seed: int, end_reason: str | None, notices: Sequence[str] = ()
+) -> tuple[str, str]:
     """(one line, tool tip) for the figures of a reply, empty when it has none. stats: `stats_dict` of ReplyStats."""
     if not stats:
         return "", ""
@@ -67,7 +70,7 @@ def caption(stats: dict[str, Any] | None, seed: int, end_reason: str | None) -> 
     ]
     if end_reason:
         tip.append(f"Ended by: {end_reason}")
-    return "  ·  ".join(parts), "\n".join(tip)
+    return "  ·  ".join(parts), "\n".join([*tip, *notices])
 
 
 def end_note(reason: str | None) -> str:

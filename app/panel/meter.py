@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from engine import Notice, PrefillProgress, ReplyStats, Round
+from engine import Notice, PrefillProgress, ReplyStats, Round, StatsBuilder, stage_shares
 
 HISTORY = 160
 """Rounds kept for the sparkline."""
 CLASSIC_SAMPLES = 8
 """Classic rounds needed before a speed-up is told, and then as an estimate."""
-STAGES = ("draft", "verify", "hook", "rollback", "host")
-"""The stages of a round in the order in which they are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +37,9 @@ class Meter:
     def begin(self) -> None:
         """A new reply."""
         self._final: ReplyStats | None = None
-        self._rounds = self._drafted = self._accepted = self._cut = self._parked = 0
-        self._accepted_at: list[int] = []
-        self._drafted_at: list[int] = []
-        self._ms = dict.fromkeys(STAGES, 0.0)
-        self._prefill = PrefillProgress(0, 0, 0, 0.0)
+        self._builder = StatsBuilder()
+        self._prefill: PrefillProgress | None = None
+        self._rounds = self._classic = 0
         self.history: deque[Round] = deque(maxlen=HISTORY)
         self.width = 0
         self.notice = ""
@@ -55,20 +51,15 @@ class Meter:
         self.begin()
 
     def round(self, event: Round) -> None:
+        if self._prefill is not None:
+            # Its last progress, once: the first round follows the first token.
+            self._builder.prefill(self._prefill)
+            self._prefill = None
+        self._builder.observe(event)
         self._rounds += 1
-        self._drafted += event.drafted
-        self._accepted += event.accepted
-        self._cut += event.cut
-        for totals, reached in ((self._drafted_at, event.drafted), (self._accepted_at, event.accepted)):
-            while len(totals) < event.drafted:
-                totals.append(0)
-            for position in range(reached):
-                totals[position] += 1
-        for name in STAGES:
-            self._ms[name] += getattr(event, f"{name}_ms")
         if event.drafted == 0:
             self._classic_ms.append(event.total_ms)
-            self._parked += 1
+            self._classic += 1
         self.width = event.width
         self.position = event.position + event.emitted
         self.history.append(event)
@@ -80,7 +71,10 @@ class Meter:
         self.version += 1
 
     def note(self, event: Notice) -> None:
-        self.notice = "" if event.kind == "unpark" else event.text
+        if event.kind in ("park", "decline"):
+            self.notice = event.text
+        elif event.kind == "unpark":
+            self.notice = ""
         self.version += 1
 
     def finish(self, stats: ReplyStats) -> None:
@@ -90,41 +84,21 @@ class Meter:
     @property
     def stats(self) -> ReplyStats:
         """The engine's figures once the reply is finished, the same ones counted from the rounds before."""
-        if self._final is not None:
-            return self._final
-        places = max(len(self._accepted_at), len(self._drafted_at))
-        return ReplyStats(
-            tokens=1 + self._accepted + self._rounds - self._cut if self._rounds else 0,
-            prompt_tokens=self._prefill.total,
-            restored_tokens=self._prefill.restored,
-            prefill_seconds=self._prefill.seconds,
-            decode_seconds=sum(self._ms.values()) / 1000,
-            rounds=self._rounds,
-            drafted=self._drafted,
-            accepted=self._accepted,
-            cut=self._cut,
-            accepted_at=tuple(self._accepted_at + [0] * (places - len(self._accepted_at))),
-            drafted_at=tuple(self._drafted_at + [0] * (places - len(self._drafted_at))),
-            draft_ms=self._ms["draft"],
-            verify_ms=self._ms["verify"],
-            rollback_ms=self._ms["rollback"],
-            hook_ms=self._ms["hook"],
-            host_ms=self._ms["host"],
-            parked_rounds=self._parked,
-        )
+        return self._final if self._final is not None else self._builder.build()
 
     def stages(self) -> list[Stage]:
         """The mean round."""
-        stats = self.stats
-        totals = [(name, float(getattr(stats, f"{name}_ms"))) for name in STAGES]
-        whole = sum(ms for _, ms in totals)
-        rounds = stats.rounds or 1
-        return [Stage(name, ms / rounds, ms / whole if whole else 0.0) for name, ms in totals]
+        return [Stage(name.removesuffix("_ms"), ms, share) for name, (ms, share) in stage_shares(self.stats).items()]
+
+    @property
+    def mostly_parked(self) -> bool:
+        """Whether classic rounds make up more than half of this reply: then its speed says little about speculation."""
+        return self._classic * 2 > self._rounds > 0
 
     def speedup(self) -> float | None:
         """Speed over that of the classic rounds seen here, None until there are enough. An estimate, no benchmark."""
         stats = self.stats
-        if len(self._classic_ms) < CLASSIC_SAMPLES or not stats.drafted:
+        if len(self._classic_ms) < CLASSIC_SAMPLES or not stats.drafted or self.mostly_parked:
             return None
         return stats.tokens_per_second * median(self._classic_ms) / 1000
 

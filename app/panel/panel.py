@@ -18,8 +18,8 @@ INTERVAL_MS = 125
 _LABELS = {
     "draft": ("draft_block", "The drafter proposes tokens."),
     "verify": ("verify", "One forward pass of the target over the whole block. The target alone decides."),
-    "hook": ("accept hook", "The drafter takes in what was accepted."),
     "rollback": ("rollback", "Rejected positions are taken out of the caches."),
+    "hook": ("accept hook", "The drafter takes in what was accepted."),
     "host": ("host", "Everything else: Python, detokenizing, queues."),
 }
 
@@ -170,7 +170,7 @@ class Panel(Live):
         written = stats.tokens > 1
         self.speed.setText(figures.speed(stats.tokens_per_second) if written else "–")
         ratio = self.meter.speedup()
-        self.speedup.setText(f"about {figures.ratio(ratio)} classic" if ratio is not None else "classic not measured")
+        self.speedup.setText(speedup_text(ratio, parked=self.meter.mostly_parked))
         self.acceptance.setText(figures.percent(stats.acceptance_rate) if stats.drafted else "–")
         self.length.setText(f"mean length {stats.mean_acceptance_length:.2f}" if stats.drafted else "no drafts yet")
         self.positions.show_rates(stats.per_position)
@@ -235,6 +235,12 @@ class _Swatch(QFrame):
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(getattr(current(), self._role)))
         painter.end()
+
+
+def speedup_text(ratio: float | None, *, parked: bool) -> str:
+    if ratio is not None:
+        return f"about {figures.ratio(ratio)} classic"
+    return "classic speed" if parked else "classic not measured"
 
 
 def width_text(meter: Meter, info: EngineInfo | None) -> str:

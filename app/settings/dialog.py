@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.settings.table import Applies, Settings, Spec, specs
+from app.text import exact_text
 from app.theme.manager import use_class
 
 INT_MAX = 2**31 - 1
@@ -168,7 +169,7 @@ class Field(QWidget):
         if isinstance(editor, QDoubleSpinBox):
             return editor.value() if self.spec.kind is float else int(editor.value())
         if isinstance(editor, QPlainTextEdit):
-            return editor.toPlainText()
+            return exact_text(editor)
         assert isinstance(editor, QLineEdit)  # what `_make` makes else
         return editor.text().strip()
 
@@ -178,6 +179,7 @@ class Field(QWidget):
         editor.blockSignals(True)
         if isinstance(editor, QCheckBox):
             editor.setChecked(value)
+            self._say_on_or_off(value)
         elif isinstance(editor, QComboBox):
             editor.setCurrentIndex(editor.findData(value))
         elif isinstance(editor, QSpinBox | QDoubleSpinBox):
@@ -195,7 +197,8 @@ class Field(QWidget):
     def _make(self) -> QWidget:
         spec = self.spec
         if spec.kind is bool:
-            check = QCheckBox()
+            check = QCheckBox("Off")
+            check.toggled.connect(self._say_on_or_off)
             check.toggled.connect(self._tell)
             return check
         if spec.choices:
@@ -227,6 +230,12 @@ class Field(QWidget):
         real.setSingleStep(spec.step or 1.0)
         real.valueChanged.connect(self._wait)
         return real
+
+    @Slot(bool)
+    def _say_on_or_off(self, on: bool) -> None:
+        # In words too: a tick on a dark field is easily missed.
+        if isinstance(self.editor, QCheckBox):
+            self.editor.setText("On" if on else "Off")
 
     @Slot()
     def _wait(self) -> None:

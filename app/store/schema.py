@@ -42,6 +42,7 @@ CREATE TABLE reply (
     request    TEXT NOT NULL,            -- JSON: sampler, speculation, block size, budget, stop strings
     model      TEXT NOT NULL,            -- JSON: name, revision, weights hash, drafter, verdict
     segments   BLOB,                     -- app/store/segments.py; NULL until the reply is finished
+    last_token INTEGER,                  -- the reply's last token, which is in no segment
     end_reason TEXT,
     figures    TEXT,                     -- JSON of engine.ReplyStats
     notices    TEXT NOT NULL DEFAULT '[]',

@@ -124,6 +124,7 @@ class Tree:
         *,
         end_reason: str | None = None,
         segments: Sequence[Segment] = (),
+        last_token: int | None = None,
         figures: dict[str, Any] | None = None,
         notices: Sequence[dict[str, str]] = (),
         error: dict[str, str] | None = None,
@@ -137,11 +138,13 @@ class Tree:
                 (content, reasoning, state, message),
             )
             tx.execute(
-                """UPDATE reply SET end_reason = ?, segments = ?, figures = ?, notices = ?, error = ?, finished_at = ?,
+                """UPDATE reply SET end_reason = ?, segments = ?, last_token = ?, figures = ?, notices = ?, error = ?,
+                       finished_at = ?,
                        model = COALESCE(?, model) WHERE message_id = ?""",
                 (
                     end_reason,
                     codec.pack(segments) if segments else None,
+                    last_token,
                     None if figures is None else json.dumps(figures),
                     json.dumps(list(notices)),
                     None if error is None else json.dumps(error),
@@ -231,6 +234,7 @@ def _reply(row: sqlite3.Row, *, segments: bool) -> Reply:
         request=json.loads(row["request"]),
         model=json.loads(row["model"]),
         segments=schedule,
+        last_token=row["last_token"],
         end_reason=row["end_reason"],
         figures=json.loads(row["figures"]) if row["figures"] else None,
         notices=tuple(json.loads(row["notices"])),

@@ -40,10 +40,17 @@ class Reply:
     request: dict[str, Any]
     model: dict[str, Any]
     segments: tuple[Segment, ...] = ()
+    last_token: int | None = None
     end_reason: str | None = None
     figures: dict[str, Any] | None = None
     notices: tuple[dict[str, str], ...] = ()
     error: dict[str, str] | None = None
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """All tokens of the reply; empty when it was not finished."""
+        decoded = tuple(t for segment in self.segments if segment.kind == "decode" for t in segment.tokens)
+        return decoded if self.last_token is None else (*decoded, self.last_token)
 
 
 @dataclass(frozen=True, slots=True)

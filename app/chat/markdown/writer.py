@@ -146,7 +146,7 @@ class Writer:
         if self._marker:
             soft = QTextCharFormat(self.text)
             soft.setForeground(QColor(self._roles.text_soft))
-            cursor.insertText(self._marker + "\t", soft)
+            cursor.insertText(self._marker + ("\u00a0\u00a0" if is_rtl(text) else "\t"), soft)
             self._marker = ""
 
     def _code_lines(self, cursor: QTextCursor, content: str) -> None:

@@ -121,6 +121,11 @@ def test_it_grows_to_eight_lines_and_then_scrolls(composer: Composer) -> None:
     assert heights[0] < heights[1] < heights[2] == heights[3]
 
 
+def test_no_break_spaces_stay(composer: Composer) -> None:
+    composer.set_text("10\u00a0km\nab")
+    assert composer.text() == "10\u00a0km\nab"
+
+
 def test_paste_is_plain_text(composer: Composer) -> None:
     data = QMimeData()
     data.setHtml("<b>bold</b>")

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app import figures
 from app.panel.badge import WORDS, Badge, explain
 from app.panel.meter import CLASSIC_SAMPLES, Meter, stats_dict
-from app.panel.panel import INTERVAL_MS, Panel, Strip, drafter_text, width_text
+from app.panel.panel import INTERVAL_MS, Panel, Strip, drafter_text, speedup_text, width_text
 from app.replay import DEMO_INFO, ScriptedEngine, stats_of
 from engine import ExactnessState, Message, Notice, PrefillProgress, ReplyStats, Request, Round, Speculation, Verdict
 
@@ -59,6 +59,7 @@ def test_the_speed_up_is_told_only_after_enough_classic_rounds() -> None:
     meter.begin()
     meter.round(classic)
     assert meter.speedup() is None, "nothing was drafted in this reply"
+    assert speedup_text(None, parked=meter.mostly_parked) == "classic speed"
     for _ in range(1000):
         meter.round(fast)
     assert meter.speedup() == pytest.approx(3.0, rel=0.01)
@@ -154,6 +155,8 @@ def test_nothing_is_claimed_before_a_reply(qtbot: QtBot, meter: Meter) -> None:
 def test_a_park_says_why_until_it_ends(meter: Meter) -> None:
     meter.note(Notice("park", "Parked: block size 3 measures 0.94x classic here."))
     assert "0.94x" in width_text(meter, DEMO_INFO)
+    meter.note(Notice("cache", "Read again from the start."))
+    assert "0.94x" in width_text(meter, DEMO_INFO), "another kind of notice does not hide the reason"
     meter.note(Notice("unpark", "Trying again."))
     play(meter, 1)
     assert width_text(meter, DEMO_INFO) == "3: one bonus token and 2 drafts"

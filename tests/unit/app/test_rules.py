@@ -39,8 +39,6 @@ def test_only_the_engines_public_surface_is_used(name: str, tree: ast.Module) ->
         elif isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         for module in modules:
-            if name == "sessionlog.py" and module.startswith("engine.telemetry."):
-                continue  # until `engine` exports the session log
             assert not module.startswith(("engine.", "mlx")), f"{name}:{node.lineno} {module}"
 
 

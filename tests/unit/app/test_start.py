@@ -16,6 +16,7 @@ from app import main, paths
 from app.application import Application
 from app.crash import CrashLog
 from app.single import SingleInstance
+from app.store import StoreError
 from tests.unit.app.fakes import FakeLoader
 
 
@@ -130,8 +131,12 @@ def test_the_application_starts_and_shows_what_it_found(
     assert shown == ["Pacenote ended unexpectedly the last time", "Some settings could not be used."]
     application.services.generations.bug.emit("Traceback: x")
     assert shown[-1] == "Pacenote made a mistake"
+    error = StoreError("The disk is full.", todo="Free some space.")
+    sys.excepthook(StoreError, error, None)
+    assert "The disk is full." in application.window.banner.text, "no bug of ours, so no crash log"
     application.window.close()
     application.close()
+    assert "disk is full" not in where.crash_log.read_text()
     assert "Traceback: x" in where.crash_log.read_text()
     if was_on:
         faulthandler.enable()

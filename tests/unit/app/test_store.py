@@ -30,6 +30,7 @@ def test_a_turn_keeps_everything_that_makes_it_again(store: Repository) -> None:
         "thinking",
         end_reason="eos",
         segments=schedule,
+        last_token=6,
         figures={"tokens": 3},
         notices=[{"kind": "park", "text": "slower"}],
         model={"name": "m2"},
@@ -40,6 +41,7 @@ def test_a_turn_keeps_everything_that_makes_it_again(store: Repository) -> None:
     kept = second.reply
     assert kept is not None
     assert (kept.seed, kept.segments, kept.figures) == (2**32 - 1, schedule, {"tokens": 3})
+    assert (kept.last_token, kept.tokens) == (6, (4, 5, 6))
     assert (kept.end_reason, kept.model) == ("eos", {"name": "m2"})
     assert kept.notices == ({"kind": "park", "text": "slower"},)
     store.add_receipt(reply, "verify", {"equal": True})

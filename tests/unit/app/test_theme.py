@@ -14,6 +14,7 @@ from app.theme.icons import _PATHS, icon
 from app.theme.manager import current
 from app.theme.style import style_sheet
 from app.theme.tokens import TEXT_PAIRS, contrast
+from engine import STAGES
 
 
 @pytest.mark.parametrize("roles", [LIGHT, DARK], ids=lambda roles: roles.name)
@@ -26,7 +27,7 @@ def test_every_text_colour_is_legible(roles: Roles, front: str, back: str) -> No
 @pytest.mark.parametrize("roles", [LIGHT, DARK], ids=lambda roles: roles.name)
 def test_neighbouring_stages_differ_without_colour_vision(roles: Roles) -> None:
     """Neighbours in the bar differ in lightness; the gap, the order and the labels tell the rest."""
-    order = [roles.draft, roles.verify, roles.hook, roles.rollback, roles.host]
+    order = [getattr(roles, stage.removesuffix("_ms")) for stage in STAGES]
     for left, right in itertools.pairwise(order):
         assert contrast(left, right) >= 1.4
 

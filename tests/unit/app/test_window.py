@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QFileDialog, QLineE
 from pytestqt.qtbot import QtBot
 
 from app import paths, sessionlog
+from app.chat.empty import DEFAULT_EXAMPLES, examples
 from app.chat.item import Item
 from app.replay import Pieces
 from app.services import Services
@@ -79,6 +80,7 @@ def test_segments_are_given_back_in_the_next_request(qtbot: QtBot, window: MainW
     assert (user.content, again.content) == ("one", "two")
     assert (reply.content, reply.reasoning) == (first.content, "Hmm.")
     assert [type(segment) for segment in reply.segments] == [Segment, Segment]
+    assert reply.last_token == reply.segments[1].tokens[-1] + 1, "the last token is in no segment"
 
 
 def test_every_generation_has_a_seed_of_its_own_unless_fixed(
@@ -397,6 +399,32 @@ def test_a_full_disk_is_told_nothing_is_lost_and_the_window_stays_usable(
     assert window.banner.isHidden()
 
 
+def test_quitting_with_a_reply_that_is_not_on_disk_asks_first(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("app.dialogs.quit_anyway", lambda parent, replies: asked.append(replies) or False)
+    connection = window.services.store.db.connection
+    held(qtbot, window, loader, "q", at=2)
+    connection.execute("PRAGMA query_only = 1")
+    loader.release()
+    idle(qtbot, window)
+    assert "cannot be written" in window.banner.text
+    assert not window.close()
+    assert asked == [1]
+    connection.execute("PRAGMA query_only = 0")
+    assert window.close()
+    assert asked == [1], "saved by itself, so nothing to ask"
+
+
+def test_examples_do_without_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: str) -> Path:
+        raise ModuleNotFoundError
+
+    monkeypatch.setattr("app.chat.empty.resources.files", gone)
+    assert examples() == DEFAULT_EXAMPLES
+
+
 def test_conversations_survive_a_restart(qtbot: QtBot, qapp: QApplication, loader: FakeLoader) -> None:
     """Bugs 25, 26."""
     theme = Theme(qapp, "light")
@@ -607,7 +635,8 @@ def test_settings_that_cannot_be_saved_are_told(window: MainWindow, monkeypatch:
 def test_an_example_starts_a_chat(qtbot: QtBot, window: MainWindow) -> None:
     from PySide6.QtWidgets import QPushButton
 
-    button = next(b for b in window.empty.findChildren(QPushButton) if "lighthouse" in b.text())
+    first = examples()[0]
+    button = next(b for b in window.empty.findChildren(QPushButton) if b.text() == first)
     button.click()
     idle(qtbot, window)
-    assert window.transcript.items[0].content == "What is a lighthouse?"
+    assert window.transcript.items[0].content == first
