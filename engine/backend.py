@@ -126,6 +126,17 @@ def detect(dense_bytes: int = 0) -> Backend:
     )
 
 
+def prepare(backend: Backend) -> None:
+    """Set MLX up for this device, once per process, before a model loads.
+
+    On a CPU `mx.compile` builds kernels with the system's compiler in a folder of /tmp that all users share: a
+    second user cannot write there and every forward fails, and a machine without a compiler computes other code
+    than one with it. Uncompiled forwards cost 4-8 % more here (docs/adr/0005) and are the same everywhere.
+    """
+    if backend.device is Device.CPU:
+        mx.disable_compile()
+
+
 @contextmanager
 def wired(backend: Backend) -> Iterator[None]:
     """Keep the weights wired while generating, so that macOS does not page them out (Metal only)."""

@@ -63,6 +63,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
     checkpoint = open_folder(path, revision)
     parameters = _count_parameters(checkpoint)
     backend = backends.detect(dense_bytes=2 * parameters)
+    backends.prepare(backend)
     tokenizer = Tokenizer.load(path)
 
     def weights_read(done: int, total: int) -> None:
@@ -72,7 +73,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
     report(LoadProgress("Reading the MTP head"))
     drafter, why_none = None, ""
     try:
-        drafter = _load_drafter(checkpoint, target, options)
+        drafter = load_drafter(checkpoint, target, options)
     except KnownError as e:
         why_none = str(e)
     if cancel.is_set():
@@ -124,7 +125,7 @@ def _head_checkpoint(checkpoint: Checkpoint, options: LoadOptions) -> Checkpoint
     return checkpoint
 
 
-def _load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -> Drafter:
+def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -> Drafter:
     tensors = read_head(_head_checkpoint(checkpoint, options), checkpoint.text_config)
     scheme = Scheme.from_block(tensors.quantization)
     wanted, decided_by = quantize_switch(options.quantize_drafter)

@@ -198,6 +198,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("docs/benchmark_results"))
     asked = parser.parse_args(argv)
     machine = environment.look()
+    backends.prepare(backends.detect())
     if asked.synthetic:
         target, name = random_target(asked.synthetic, backends.detect()), f"random {asked.synthetic}"
     else:

@@ -109,6 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("docs/benchmark_results"))
     asked = parser.parse_args(argv)
     machine, backend = environment.look(), backends.detect()
+    backends.prepare(backend)
     spreads, ratios, control, sizes = run(asked.shape, asked.rounds)
     stem = f"drafter-cost-{asked.shape}-{hardware(backend.name, machine.environment.cpus)}-{date.today().isoformat()}"
     asked.out.mkdir(parents=True, exist_ok=True)

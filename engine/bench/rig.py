@@ -16,7 +16,7 @@ from engine.decode import prefill
 from engine.drafter import Drafter, HeadSnapshot, HeadState
 from engine.errors import KnownError
 from engine.events import LoadProgress
-from engine.loading import Pair, _load_drafter, load_pair, quantize_switch
+from engine.loading import Pair, load_drafter, load_pair, quantize_switch
 from engine.request import LoadOptions
 from engine.target import Rows, Snapshot, TargetState
 
@@ -115,7 +115,7 @@ def load_rig(
     if both_heads and not packed:
         report(LoadProgress("Reading the MTP head again"))
         other = replace(options, quantize_drafter=not quantized)
-        drafters[DENSE if quantized else QUANTIZED] = _load_drafter(
+        drafters[DENSE if quantized else QUANTIZED] = load_drafter(
             open_folder(Path(pair.info.path)), pair.target, other
         )
     return Rig(pair, drafters)

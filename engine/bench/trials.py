@@ -34,9 +34,10 @@ class Trials:
 
     def seconds(self, arm: str) -> list[float]:
         """Of one arm, in block order."""
-        return [t.sample.seconds for t in sorted(self.kept, key=lambda t: t.block) if t.arm == arm]
+        return [trial.sample.seconds for trial in self.samples(arm)]
 
     def samples(self, arm: str) -> list[Trial]:
+        """Of one arm, in block order."""
         return sorted((t for t in self.kept if t.arm == arm), key=lambda t: t.block)
 
 
