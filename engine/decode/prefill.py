@@ -38,7 +38,8 @@ def prefill(
         hidden = target.hidden(ids[done : done + size], state)
         if head is not None:
             head.tell(ids[done + 1 : done + size + 1], hidden)
-        mx.eval(hidden, state.arrays())
+        # Nobody reads the hiddens when no head follows: the last layer's MLP is then never computed.
+        mx.eval(state.arrays() if head is None else (hidden, state.arrays()))
         mx.clear_cache()  # chunks differ in size; freed buffers would only pile up
         done += size
         yield done
