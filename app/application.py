@@ -32,6 +32,7 @@ class Application(QObject):
         self.crash.known.connect(self.window.on_error)
         self.services.loader.bug.connect(self.crash.write)
         self.services.generations.bug.connect(self.crash.write)
+        self.services.checks.bug.connect(self.crash.write)
 
     def start(self) -> None:
         """Show the window, then begin to load: the window does not wait for the model."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.worker import Progress
@@ -21,6 +21,7 @@ from engine import (
     LoadOptions,
     LoadProgress,
     PrefillProgress,
+    Receipt,
     ReplyStats,
     Request,
     Round,
@@ -93,6 +94,7 @@ class ScriptedEngine:
         self.info = info
         self.requests: list[Request] = []
         self.closed = False
+        self.differs_at: int | None = None
         self._script = script
         self._pieces = pieces
         self._gate = gate
@@ -140,6 +142,19 @@ class ScriptedEngine:
             stats=stats_of(rounds, len(prompt), token=at > 0),
             seed=request.seed,
         )
+
+    def verify(
+        self, request: Request, tokens: Sequence[int], stop: threading.Event
+    ) -> Iterator[PrefillProgress | Receipt]:
+        """A script is always the same; `differs_at` plays a reply that is not."""
+        yield PrefillProgress(8, 8, 0, 0.01)
+        place, count = self.differs_at, len(tokens)
+        if stop.is_set():
+            yield Receipt(identical=False, compared=0, tokens=count, complete=False)
+        elif place is None:
+            yield Receipt(identical=True, compared=count, tokens=count, complete=True)
+        else:
+            yield Receipt(False, place, count, True, place, tokens[place], 7, 11.5, 11.25)
 
     def _round(self, request: Request, rng: random.Random, index: int, position: int, left: int) -> Round:
         classic = request.speculation is Speculation.OFF or self.info.drafter is None or index % 16 == 15

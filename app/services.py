@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.chats import Chats
+from app.chat.checks import Checks
 from app.chat.generations import Generations
 from app.chat.markdown.highlight import import_lexers
 from app.errorcard import as_dict
@@ -37,9 +38,11 @@ class Services(QObject):
         numbers = Numbers()
         self.loader = ModelLoader(self.engine, numbers, self)
         self.generations = Generations(self.engine, self.store, self.meter, numbers, self)
-        self.chats = Chats(self.store, self.generations, self.settings, self)
+        self.checks = Checks(self.engine, self.store, numbers, self)
+        self.chats = Chats(self.store, self.generations, self.checks, self.settings, self)
         self.pump.arrived.connect(self.loader.on_events)
         self.pump.arrived.connect(self.generations.on_events)
+        self.pump.arrived.connect(self.checks.on_events)
         self._closed = False
 
     def start(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from app.worker import Ids
+from app.happenings import Ids
 from engine import (
     EngineInfo,
     Event,

@@ -50,7 +50,10 @@ class MainWindow(ModelWindow):
         self.transcript.again.connect(chats.regenerate)
         self.transcript.edit.connect(chats.edit)
         self.transcript.delete.connect(chats.delete_message)
+        self.transcript.check.connect(self._check)
         self.transcript.branch.connect(chats.switch_branch)
+        self.services.checks.item_changed.connect(self.transcript.refresh)
+        self.services.checks.failed.connect(self.on_error)
         self.transcript.act.connect(self._on_message_action)
         self.empty.example.connect(chats.send)
         self.composer.send.connect(chats.send)
@@ -150,6 +153,12 @@ class MainWindow(ModelWindow):
             if item.id == message:
                 QGuiApplication.clipboard().setText(item.content)
                 self.toast.show_text("Copied", "")
+
+    @Slot(int)
+    def _check(self, message: int) -> None:
+        for item in self.transcript.items:
+            if item.id == message:
+                self.services.chats.check(item)
 
     @Slot(int, str)
     def _on_message_action(self, message: int, key: str) -> None:

@@ -10,12 +10,23 @@ import queue
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from app.happenings import (
+    TERMINAL,
+    Envelope,
+    Failed,
+    Happening,
+    Ids,
+    Loaded,
+    LoadFailed,
+    Started,
+    coalesce,
+)
 from engine import (
     EngineInfo,
     Event,
@@ -26,8 +37,8 @@ from engine import (
     LoadProgress,
     Notice,
     PrefillProgress,
+    Receipt,
     Request,
-    Text,
     load,
 )
 
@@ -38,6 +49,9 @@ class EngineLike(Protocol):
     @property
     def info(self) -> EngineInfo: ...
     def generate(self, request: Request, stop: threading.Event) -> Iterator[Event]: ...
+    def verify(
+        self, request: Request, tokens: Sequence[int], stop: threading.Event
+    ) -> Iterator[PrefillProgress | Receipt]: ...
     def close(self) -> None: ...
 
 
@@ -56,64 +70,6 @@ class SessionSink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ids:
-    """Which generation something belongs to. conversation and message are 0 for loading."""
-
-    generation: int
-    conversation: int = 0
-    message: int = 0
-    conversation_uid: str = ""
-    message_uid: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A model is ready. The former one was closed."""
-
-    info: EngineInfo
-
-
-@dataclass(frozen=True, slots=True)
-class LoadFailed:
-    """Loading failed. `current` is the model that is still usable, None when there is none."""
-
-    error: KnownError | None
-    trace: str
-    current: EngineInfo | None
-    cancelled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The engine took up this generation."""
-
-    info: EngineInfo
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A generation ended without `Finished`. error: for the user; trace: of a bug, "" for a KnownError.
-
-    Both empty: it was stopped while it waited its turn.
-    """
-
-    error: KnownError | None
-    trace: str
-
-
-Happening = Event | LoadProgress | Loaded | LoadFailed | Started | Failed
-TERMINAL = (Finished, Failed, Loaded, LoadFailed)
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """An event and whose it is."""
-
-    ids: Ids
-    event: Happening
-
-
-@dataclass(frozen=True, slots=True)
 class _Load:
     ids: Ids
     options: LoadOptions
@@ -124,6 +80,14 @@ class _Load:
 class _Generate:
     ids: Ids
     request: Request
+    stop: threading.Event
+
+
+@dataclass(frozen=True, slots=True)
+class _Verify:
+    ids: Ids
+    request: Request
+    tokens: tuple[int, ...]
     stop: threading.Event
 
 
@@ -149,7 +113,7 @@ class EngineThread(QThread):
         self._load = load or load_engine
         self._sink = sink
         self._afterwards = afterwards
-        self._commands: queue.SimpleQueue[_Load | _Generate | None] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[_Load | _Generate | _Verify | None] = queue.SimpleQueue()
         self._events: deque[Envelope] = deque()
         self._announced = threading.Event()
         self._stops: dict[int, threading.Event] = {}
@@ -162,6 +126,10 @@ class EngineThread(QThread):
 
     def generate(self, ids: Ids, request: Request) -> None:
         self._commands.put(_Generate(ids, request, self._new_stop(ids)))
+
+    def verify(self, ids: Ids, request: Request, tokens: tuple[int, ...]) -> None:
+        """Replay a reply by classic decode. Ends with a Receipt, or with Failed."""
+        self._commands.put(_Verify(ids, request, tokens, self._new_stop(ids)))
 
     def stop(self, generation: int) -> None:
         """Ask a load or a generation to end. Its terminal event still comes. Unknown ids are ignored."""
@@ -209,6 +177,8 @@ class EngineThread(QThread):
                     afterwards, self._afterwards = self._afterwards, None
                     if afterwards is not None:
                         afterwards()
+                elif isinstance(command, _Verify):
+                    self._do_verify(command)
                 else:
                     self._do_generate(command)
         finally:
@@ -240,21 +210,40 @@ class EngineThread(QThread):
             self._engine = engine
             self._post(ids, Loaded(engine.info))
 
-    def _do_generate(self, command: _Generate) -> None:
-        ids = command.ids
-        if command.stop.is_set():
+    def _take_up(self, ids: Ids, stop: threading.Event) -> EngineLike | None:
+        """The engine for what begins now; None, and told, when there is nothing to begin."""
+        if stop.is_set():
             self._post(ids, Failed(None, ""))
-            return
+            return None
         if self._engine is None:
             self._post(ids, Failed(no_model(), ""))
+            return None
+        self._post(ids, Started(self._engine.info))
+        return self._engine
+
+    def _do_verify(self, command: _Verify) -> None:
+        engine = self._take_up(command.ids, command.stop)
+        if engine is None:
             return
-        info = self._engine.info
-        self._post(ids, Started(info))
+        try:
+            for event in engine.verify(command.request, command.tokens, command.stop):
+                self._post(command.ids, event)
+        except KnownError as error:
+            self._post(command.ids, Failed(error, ""))
+        except Exception as error:  # noqa: BLE001  as above
+            self._post(command.ids, Failed(None, _trace(error)))
+
+    def _do_generate(self, command: _Generate) -> None:
+        ids = command.ids
+        engine = self._take_up(ids, command.stop)
+        if engine is None:
+            return
+        info = engine.info
         if self._sink is not None:
             self._sink.begin(ids, info, command.request)
         last: Failed | Finished | None = None
         try:
-            for event in self._engine.generate(command.request, command.stop):
+            for event in engine.generate(command.request, command.stop):
                 if self._sink is not None:
                     self._sink.write(event)
                 if isinstance(event, Finished):
@@ -280,35 +269,6 @@ class EngineThread(QThread):
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
-
-
-def coalesce(envelopes: list[Envelope]) -> list[Envelope]:
-    """Join neighbouring texts of one generation and channel; of neighbouring progress keep the last. Order is kept."""
-    result: list[Envelope] = []
-    parts: list[str] = []
-
-    def flush() -> None:
-        if len(parts) > 1:
-            last = result[-1]
-            assert isinstance(last.event, Text)  # only texts are collected
-            result[-1] = Envelope(last.ids, Text("".join(parts), last.event.channel))
-        parts.clear()
-
-    for envelope in envelopes:
-        event, last = envelope.event, result[-1] if result else None
-        before = last.event if last is not None and last.ids.generation == envelope.ids.generation else None
-        if isinstance(event, Text) and isinstance(before, Text) and event.channel == before.channel:
-            parts.append(event.text)
-            continue
-        flush()
-        if isinstance(event, PrefillProgress | LoadProgress) and type(before) is type(event):
-            result[-1] = envelope
-            continue
-        result.append(envelope)
-        if isinstance(event, Text):
-            parts.append(event.text)
-    flush()
-    return result
 
 
 def load_engine(options: LoadOptions, progress: Progress, cancel: threading.Event) -> EngineLike:

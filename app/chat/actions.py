@@ -27,6 +27,7 @@ class Actions(QWidget):
         names = {"copy": "Copy message"}
         if item.role == "assistant":
             names["again"] = "Regenerate"
+            names["check"] = "Verify: replay by classic decode and compare"
         else:
             names["edit"] = "Edit and send again"
         names["delete"] = "Delete message"
@@ -63,6 +64,8 @@ class Actions(QWidget):
         several = item.branches > 1
         for key in ("left", "right"):
             self._buttons[key].setVisible(several)
+        if "check" in self._buttons:
+            self._buttons["check"].setVisible(item.can_check)
         self._buttons["left"].setEnabled(item.branch > 1 and not item.streaming)
         self._buttons["right"].setEnabled(item.branch < item.branches and not item.streaming)
         self._count.setVisible(several)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
+from app.chat.checks import Checks, receipt_text
+from app.chat.drafts import Drafts
 from app.chat.generations import Generations
 from app.chat.item import Item, from_stored
+from app.chat.requests import request_dict, request_from
 from app.errorcard import as_dict
 from app.settings import Settings
 from app.store import Conversation, Repository, StoredMessage, StoreError
 from app.store.repository import NEW_CHAT, title_from
 from engine import KnownError, Message, Request
-
-DRAFT_MS = 500
 
 
 class Chats(QObject):
@@ -38,21 +38,24 @@ class Chats(QObject):
     failed = Signal(dict)
 
     def __init__(
-        self, store: Repository, generations: Generations, settings: Settings, parent: QObject | None = None
+        self,
+        store: Repository,
+        generations: Generations,
+        checks: Checks,
+        settings: Settings,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._store = store
         self._generations = generations
+        self._checks = checks
         self.settings = settings
         self.current = NEW_CHAT
         self.search = ""
         self._editing: StoredMessage | None = None
         self._undo: Callable[[], None] | None = None
-        self._draft: str | None = None
-        self._draft_timer = QTimer(self)
-        self._draft_timer.setSingleShot(True)
-        self._draft_timer.setInterval(DRAFT_MS)
-        self._draft_timer.timeout.connect(self.save_draft)
+        self._drafts = Drafts(store, self)
+        self._drafts.failed.connect(self.failed)
 
     # asking
 
@@ -75,7 +78,17 @@ class Chats(QObject):
         except StoreError as error:
             self.failed.emit(as_dict(error))
             return []
-        return [self._generations.item_of(message.id) or from_stored(message) for message in path]
+        receipts = self._store.last_receipts(self.current)
+        return [self._item(message, receipts.get(message.id)) for message in path]
+
+    def _item(self, message: StoredMessage, receipt: dict[str, Any] | None) -> Item:
+        live = self._generations.item_of(message.id) or self._checks.item_of(message.id)
+        if live is not None:
+            return live
+        item = from_stored(message)
+        if receipt is not None:
+            item.check = receipt_text(receipt)
+        return item
 
     @property
     def busy(self) -> bool:
@@ -116,8 +129,7 @@ class Chats(QObject):
         except StoreError as error:
             self.failed.emit(as_dict(error))
             return
-        self._draft_timer.stop()
-        self._draft = None
+        self._drafts.forget()
         branched = self._editing is not None
         self._editing = None
         new = conversation.id != self.current
@@ -212,6 +224,19 @@ class Chats(QObject):
         self.opened.emit(True)
         self.list_changed.emit()
 
+    def check(self, item: Item) -> None:
+        """Verify a reply: replay it by classic decode."""
+        try:
+            stored = self._store.message(item.id)
+            conversation = self._store.conversation(stored.conversation_id) if stored else None
+            if stored is None or conversation is None or stored.reply is None or stored.parent_id is None:
+                return
+            messages = self._messages(conversation, stored.parent_id)
+        except StoreError as error:
+            self.failed.emit(as_dict(error))
+            return
+        self._checks.start(item, stored, request_from(stored.reply.request, messages, stored.reply.seed))
+
     @Slot()
     def regenerate_last(self) -> None:
         items = self.items()
@@ -304,28 +329,17 @@ class Chats(QObject):
     # drafts
 
     def note_draft(self, text: str) -> None:
-        """The composer's text. Written to disk when the typing pauses."""
+        """The composer's text."""
         if self._editing is None:
-            self._draft = text
-            self._draft_timer.start()
+            self._drafts.note(self.current, text)
 
     @Slot()
     def save_draft(self) -> None:
-        self._draft_timer.stop()
-        draft, self._draft = self._draft, None
-        if draft is not None:
-            self._try(lambda: self._store.save_draft(self.current, draft))
+        self._drafts.save()
 
     def _restore_draft(self) -> None:
-        try:
-            text = self._store.draft(self.current)
-        except StoreError as error:
-            self.failed.emit(as_dict(error))
-            return
-        self.draft_changed.emit(text)
-        # Shown, not typed: nothing to write back.
-        self._draft_timer.stop()
-        self._draft = None
+        self.draft_changed.emit(self._drafts.read(self.current))
+        self._drafts.forget()
 
     def _try(self, action: Callable[[], object]) -> bool:
         try:
@@ -334,15 +348,3 @@ class Chats(QObject):
             self.failed.emit(as_dict(error))
             return False
         return True
-
-
-def request_dict(request: Request) -> dict[str, Any]:
-    """What is stored about how a reply was asked for; the seed has its own column."""
-    return {
-        "sampler": dataclasses.asdict(request.sampler),
-        "max_tokens": request.max_tokens,
-        "stop": list(request.stop),
-        "speculation": str(request.speculation),
-        "block_size": request.block_size,
-        "thinking": request.thinking,
-    }

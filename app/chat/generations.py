@@ -11,11 +11,12 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app import figures
 from app.chat.item import Item, caption, end_note
 from app.errorcard import as_dict
+from app.happenings import Envelope, Failed, Ids, Started
 from app.models.loader import Numbers
 from app.panel.meter import Meter, stats_dict
 from app.store import Repository, StoreError
 from app.store.values import State, StoredMessage
-from app.worker import EngineThread, Envelope, Failed, Ids, Started
+from app.worker import EngineThread
 from engine import EndReason, EngineInfo, Finished, Notice, PrefillProgress, Request, Round, Text
 
 FLUSH_MS = 400
@@ -169,6 +170,7 @@ class Generations(QObject):
         notices = [notice["text"] for notice in live.notices]
         item.caption, item.caption_tip = caption(stats, event.seed, event.reason, notices)
         item.end_note = end_note(event.reason)
+        item.can_check = bool(event.tokens)
         self._end(
             live,
             State.STOPPED if event.reason is EndReason.STOPPED else State.COMPLETE,

@@ -12,7 +12,10 @@ from app.store.values import State, StoredMessage
 
 @dataclass(slots=True)
 class Item:
-    """waiting: what the engine does before the first word, in words. caption: the figures of a finished reply."""
+    """waiting: what the engine does before the first word, in words. caption: the figures of a finished reply.
+
+    can_check: the reply's tokens are known, so it can be replayed. check: how that stands or ended, in words.
+    """
 
     id: int
     role: Literal["user", "assistant"]
@@ -26,6 +29,8 @@ class Item:
     caption_tip: str = ""
     error: dict[str, str] | None = None
     end_note: str = ""
+    check: str = ""
+    can_check: bool = False
 
     @property
     def streaming(self) -> bool:
@@ -49,6 +54,7 @@ def from_stored(message: StoredMessage) -> Item:
         notices = [notice["text"] for notice in reply.notices]
         item.caption, item.caption_tip = caption(reply.figures, reply.seed, reply.end_reason, notices)
         item.end_note = end_note(message.reply.end_reason)
+        item.can_check = reply.last_token is not None
     return item
 
 

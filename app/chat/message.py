@@ -19,7 +19,7 @@ from app.theme.manager import current, use_class
 from app.theme.tokens import GAP_4, GAP_8, GAP_12, GAP_16
 
 ACTIONS_HEIGHT = 28
-BUDGET_MS = 8.0
+BUDGET_MS = 5.0
 """Longest drawing at a time; the rest follows in the next turns of the event loop."""
 REST = 5
 """Drawing of one growing reply takes at most one part in REST + 1 of the time."""
@@ -36,6 +36,7 @@ class MessageView(QWidget):
     again = Signal(int)
     edit = Signal(int)
     delete = Signal(int)
+    check = Signal(int)
     branch = Signal(int, int)
     act = Signal(int, str)
     resized = Signal(int)
@@ -53,7 +54,8 @@ class MessageView(QWidget):
 
     def refresh(self) -> None:
         """Show the item as it is now."""
-        note = self.item.waiting or _STATES.get(self.item.state, "") or self.item.end_note
+        item = self.item
+        note = item.waiting or "\n".join(t for t in (_STATES.get(item.state, ""), item.end_note, item.check) if t)
         self._note.setText(note)
         self._note.setVisible(bool(note))
         self._show_error()
@@ -122,6 +124,8 @@ class MessageView(QWidget):
             self.again.emit(number)
         elif key == "edit":
             self.edit.emit(number)
+        elif key == "check":
+            self.check.emit(number)
         elif key == "delete":
             self.delete.emit(number)
         else:

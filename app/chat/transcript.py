@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPushButton, QScrollB
 
 from app.chat.item import Item
 from app.chat.message import MESSAGE_GAP, MessageView, view_for
+from app.chat.trash import Trash
 from app.theme.icons import icon
 from app.theme.manager import current, use_class
 from app.theme.tokens import COLUMN_WIDTH, GAP_24
@@ -27,6 +28,7 @@ class Transcript(QAbstractScrollArea):
     again = Signal(int)
     edit = Signal(int)
     delete = Signal(int)
+    check = Signal(int)
     branch = Signal(int, int)
     act = Signal(int, str)
 
@@ -46,6 +48,7 @@ class Transcript(QAbstractScrollArea):
         self._placing = False
         self._width = 0
         self._waiting: set[int] = set()
+        self._trash = Trash(self)
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.timeout.connect(self.draw_now)
@@ -286,7 +289,7 @@ class Transcript(QAbstractScrollArea):
 
     def _make(self, item: Item) -> MessageView:
         view = view_for(item, self.viewport())
-        for name in ("copy", "again", "edit", "delete", "branch", "act"):
+        for name in ("copy", "again", "edit", "delete", "check", "branch", "act"):
             getattr(view, name).connect(getattr(self, name))
         view.resized.connect(self._on_resized)
         self._views[item.id] = view
@@ -295,8 +298,7 @@ class Transcript(QAbstractScrollArea):
     def _drop(self, message: int) -> None:
         view = self._views.pop(message, None)
         if view is not None:
-            view.hide()
-            view.deleteLater()
+            self._trash.put(view)
 
     # events
 

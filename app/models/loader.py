@@ -7,7 +7,8 @@ import time
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.errorcard import as_dict
-from app.worker import EngineThread, Envelope, Ids, Loaded, LoadFailed
+from app.happenings import Envelope, Ids, Loaded, LoadFailed
+from app.worker import EngineThread
 from engine import EngineInfo, LoadOptions, LoadProgress
 
 SLOW_TICK_MS = 250

@@ -191,6 +191,15 @@ class Tree:
         rows = self.db.rows("SELECT kind, body FROM receipt WHERE message_id = ? ORDER BY id", message)
         return [(row["kind"], json.loads(row["body"])) for row in rows]
 
+    def last_receipts(self, conversation: int) -> dict[int, dict[str, Any]]:
+        """The newest receipt of every reply that has one, by message."""
+        rows = self.db.rows(
+            """SELECT r.message_id, r.body FROM receipt r JOIN message m ON m.id = r.message_id
+               WHERE m.conversation_id = ? ORDER BY r.id""",
+            conversation,
+        )
+        return {row["message_id"]: json.loads(row["body"]) for row in rows}
+
     def _insert(
         self, tx: sqlite3.Connection, conversation: int, parent: int | None, role: str, content: str, state: State
     ) -> int:

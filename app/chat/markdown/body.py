@@ -11,7 +11,7 @@ from app.chat.markdown.prose import Prose, Table
 from app.chat.markdown.split import Block, Kind, fence_is_closed, fence_language, normalise, parse, safe_cut
 from app.theme.tokens import GAP_12
 
-PIECE = 192
+PIECE = 96
 """Characters drawn between two looks at the clock."""
 REDRAW_MS = 30.0
 

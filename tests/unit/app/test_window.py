@@ -24,7 +24,7 @@ from app.settings import Settings
 from app.store.values import State
 from app.theme import Theme
 from app.window import MainWindow
-from engine import CheckpointError, ContextFull, Segment
+from engine import CheckpointError, ContextFull, Request, Segment
 from tests.unit.app.fakes import LONG, FakeLoader
 
 
@@ -169,7 +169,7 @@ def test_events_of_another_chat_or_generation_never_reach_this_one(
 
 
 def test_stale_events_are_dropped(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
-    from app.worker import Envelope, Ids
+    from app.happenings import Envelope, Ids
     from engine import Text
 
     reply = ask(qtbot, window, "q")
@@ -233,6 +233,43 @@ def test_regenerate_makes_a_branch_and_the_switcher_goes_between(
     assert view is not None
     qtbot.mouseClick(view.findChild(QAbstractButton, "right"), Qt.MouseButton.LeftButton)
     assert window.transcript.items[-1].content == "Something else."
+
+
+def test_verify_replays_the_reply_and_keeps_the_receipt(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    """The first promise, checked on demand: the same request, the same tokens, by classic decode."""
+    ask(qtbot, window, "one")
+    item = ask(qtbot, window, "two")
+    asked: list[tuple[Request, tuple[int, ...]]] = []
+    engine = loader.engines[-1]
+    real = engine.verify
+
+    def spy(request: Request, tokens: tuple[int, ...], stop: object) -> object:
+        asked.append((request, tokens))
+        return real(request, tokens, stop)  # type: ignore[arg-type]
+
+    engine.verify = spy  # type: ignore[assignment, method-assign]
+    view = window.transcript.view(item.id)
+    assert view is not None
+    qtbot.mouseClick(view.findChild(QAbstractButton, "check"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: item.check.startswith("Verified: classic decode gives the same"))
+    request, tokens = asked[0]
+    assert request == loader.requests[-1], "byte for byte the request that wrote it"
+    assert len(tokens) == int(item.caption.split()[0])
+    engine.differs_at = 3
+    window.transcript.check.emit(item.id)
+    qtbot.waitUntil(lambda: "differs at token 3" in item.check)
+    window.services.chats.open(window.services.chats.current)
+    assert "differs at token 3" in window.transcript.items[-1].check, "kept in the store"
+
+
+def test_verify_refuses_a_reply_of_another_model(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    item = ask(qtbot, window, "one")
+    engine = loader.engines[-1]
+    engine.info = dataclasses.replace(engine.info, weights_hash="other", name="Other")
+    window.transcript.check.emit(item.id)
+    qtbot.waitUntil(lambda: item.check == "Not verified: another model wrote this. Other is loaded.")
+    qtbot.waitUntil(lambda: window.services.checks.item_of(item.id) is None)
+    assert window.services.store.receipts(item.id) == []
 
 
 def test_edit_and_send_again_makes_a_branch_and_keeps_the_draft(

@@ -10,19 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
+from app.happenings import Envelope, Failed, Happening, Ids, Loaded, LoadFailed, Started, coalesce
 from app.pump import Pump
 from app.replay import DEMO_INFO, ScriptedEngine
-from app.worker import (
-    EngineThread,
-    Envelope,
-    Failed,
-    Happening,
-    Ids,
-    Loaded,
-    LoadFailed,
-    Started,
-    coalesce,
-)
+from app.worker import EngineThread
 from engine import (
     CheckpointError,
     EndReason,
