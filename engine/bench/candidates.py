@@ -1,9 +1,7 @@
 """What each exactness candidate gives and costs on this device: probe, verify forward against stock, culprits.
 
-    python -m engine.bench.candidates --synthetic 4B --out docs/benchmark_results
-    python -m engine.bench.candidates --model FOLDER_OR_REPO
-
-The second form is what a Mac runs on a real pair.
+pacenote bench --preset forced-qmv                    a real pair: what a Mac runs
+python -m engine.bench.candidates --synthetic 4B      random weights of a real shape
 """
 
 from __future__ import annotations
@@ -150,10 +148,14 @@ def _steps(target: Target, rounds: int) -> list[float]:
     return times
 
 
-def as_markdown(report: Report, machine: environment.Machine, synthetic: str, command: str, raw: str) -> Iterator[str]:
+def as_markdown(
+    report: Report, machine: environment.Machine, synthetic: str, command: str, raw: str, stamp: str
+) -> Iterator[str]:
     yield f"# Exactness candidates: {report.model}"
     yield ""
     yield f"On {report.device}, {date.today().isoformat()}. MLX {machine.environment.mlx}. Raw: `{raw}`."
+    if stamp:
+        yield from ("", f"**{stamp}**")
     if synthetic:
         yield ""
         yield f"**Synthetic: random 4-bit weights in the shape of {synthetic}. Costs and bytes only, no text.**"
@@ -189,44 +191,35 @@ def _ratio(r: Ratio) -> str:
     return f"{r.median:.3f} [{r.low:.3f}, {r.high:.3f}]"
 
 
+def measure(target: Target, name: str, synthetic: str, rounds: int, out: Path, command: str, stamp: str) -> Path:
+    """Run and write the record (Markdown, JSON). Returns the Markdown file."""
+    machine = environment.look()
+    report = run(target, name, rounds)
+    device = hardware(report.device, machine.environment.cpus)
+    stem = f"exactness-candidates-{synthetic or Path(name).name}-{device}-{date.today().isoformat()}"
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{stem}.md"
+    raw = path.with_suffix(".json")
+    raw.write_text(json.dumps({"report": asdict(report), "machine": asdict(machine)}) + "\n", encoding="utf-8")
+    lines = as_markdown(report, machine, synthetic, command, raw.name, stamp)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
 def main(argv: Sequence[str] | None = None) -> int:
+    """For machines without a checkpoint; a real pair is measured by `pacenote bench --preset forced-qmv`."""
     parser = argparse.ArgumentParser(prog="python -m engine.bench.candidates")
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--synthetic", choices=sorted(SHAPES))
-    which.add_argument("--model", help="folder or cached repo id")
+    parser.add_argument("--synthetic", choices=sorted(SHAPES), required=True)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--out", type=Path, default=Path("docs/benchmark_results"))
     asked = parser.parse_args(argv)
-    machine = environment.look()
-    backends.prepare(backends.detect())
-    if asked.synthetic:
-        target, name = random_target(asked.synthetic, backends.detect()), f"random {asked.synthetic}"
-    else:
-        target, name = _real(asked.model), asked.model
-    report = run(target, name, asked.rounds)
-    stem = (
-        f"exactness-candidates-{asked.synthetic or Path(name).name}-{hardware(report.device, machine.environment.cpus)}"
-    )
-    path = asked.out / f"{stem}-{date.today().isoformat()}.md"
-    asked.out.mkdir(parents=True, exist_ok=True)
-    raw = path.with_suffix(".json")
-    raw.write_text(json.dumps({"report": asdict(report), "machine": asdict(machine)}) + "\n", encoding="utf-8")
+    backend = backends.detect()
+    backends.prepare(backend)
+    target = random_target(asked.synthetic, backend)
     command = f"python -m engine.bench.candidates {' '.join(argv if argv is not None else sys.argv[1:])}"
-    text = "\n".join(as_markdown(report, machine, asked.synthetic or "", command, raw.name)) + "\n"
-    path.write_text(text, encoding="utf-8")
-    sys.stdout.write(text)
+    path = measure(target, f"random {asked.synthetic}", asked.synthetic, asked.rounds, asked.out, command, "")
+    sys.stdout.write(path.read_text(encoding="utf-8"))
     return 0
-
-
-def _real(place: str) -> Target:
-    import threading
-
-    from engine.checkpoint.folder import open_folder
-    from engine.checkpoint.locate import locate
-    from engine.target.load import load_target
-
-    path, revision = locate(place)
-    return load_target(open_folder(path, revision), backends.detect(), lambda *_: None, threading.Event())
 
 
 if __name__ == "__main__":

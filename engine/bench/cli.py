@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import threading
 from datetime import date
 from pathlib import Path
 
 from engine.backend import wired
-from engine.bench import BENCH_TOKENS, CHECK_TOKENS, check, environment
+from engine.bench import BENCH_TOKENS, CHECK_TOKENS, FORCED_QMV, candidates, check, environment
 from engine.bench.arms import Task
 from engine.bench.experiment import Outcome, evaluate
 from engine.bench.presets import PRESETS
@@ -42,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         args.usage_error(str(error))
     with interruptible() as stop:
-        return _check(args, task, stop) if args.check else _bench(args, task, stop)
+        if args.check:
+            return _check(args, task, stop)
+        return _candidates(args, stop) if args.preset == FORCED_QMV else _bench(args, task, stop)
 
 
 def _load(args: argparse.Namespace, stop: threading.Event, *, both_heads: bool) -> Rig:
@@ -89,6 +92,19 @@ def _check(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     tokens = sum(result.tokens for result in results)
     print(f"{differing} differing token ids in {tokens} compared.")
     return 1 if differing or not tokens else 0
+
+
+# -- verify kernels ---------------------------------------------------------------------------------------
+
+
+def _candidates(args: argparse.Namespace, stop: threading.Event) -> int:
+    stamp = environment.admit(environment.look(), anyway=args.anyway)
+    rig = _load(args, stop, both_heads=False)
+    name, command = args.model or rig.pair.info.name, shlex.join(["pacenote", *args.argv])
+    path = candidates.measure(rig.target, name, "", args.pairs, args.out, command, stamp)
+    print(path.read_text(encoding="utf-8"))
+    print(f"written: {path}")
+    return 0
 
 
 # -- speed ------------------------------------------------------------------------------------------------

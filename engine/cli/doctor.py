@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine import EngineInfo, KnownError, conditions, environment
-from engine.cli.loading import add_model_arguments, load_engine, load_options
+from engine.cli.loading import add_model_arguments, load_bare_pair, load_options
+
+if TYPE_CHECKING:  # MLX comes with it, and takes seconds
+    from engine.loading import Pair
 
 NAME = "doctor"
 HELP = "versions, device, policy, exactness verdict; loads the demo pair or --model"
@@ -17,27 +20,43 @@ HELP = "versions, device, policy, exactness verdict; loads the demo pair or --mo
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--json", action="store_true", help="for a bug report or a program")
+    parser.add_argument("--gpu", metavar="ARCH", help="show the routing of another Apple GPU, e.g. applegpu_g16s")
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns 0 when the pair loads, 1 when it does not; the rest is printed either way."""
-    info, problem = _load(args)
+    pair: Pair | None = None
+    problem = ""
+    try:
+        pair = load_bare_pair(load_options(args))
+    except KnownError as error:
+        problem = f"{error} {error.detail}".strip()
+    info = pair.info if pair else None
     if args.json:
         print(json.dumps(_report(info, problem), indent=1))
     else:
         for name, text in _lines(info, problem):
             print(f"{name:<11}{text}")
-    return 0 if info is not None else 1
+        for line in _routing(pair, args.gpu) if pair else ():
+            print(line)
+    return 0 if pair is not None else 1
 
 
-def _load(args: argparse.Namespace) -> tuple[EngineInfo | None, str]:
-    try:
-        engine = load_engine(load_options(args))
-    except KnownError as error:
-        return None, f"{error} {error.detail}".strip()
-    info = engine.info
-    engine.close()
-    return info, ""
+def _routing(pair: Pair, asked: str | None) -> list[str]:
+    """MLX's dispatch for this model's products on this machine's GPU, or on the one asked for."""
+    from engine.bench.tables import table
+    from engine.exactness import ladder, routing
+
+    architecture = asked or pair.target.backend.architecture
+    gpu = routing.Gpu.parse(architecture)
+    if gpu is None:
+        return [f"{'routing':<11}no table for {architecture}: it is no Apple GPU, the probe alone decides"]
+    widths = range(2, 6)
+    shapes = ladder.linear_shapes(pair.target)
+    if not shapes:
+        return [f"{'routing':<11}the weights are unpacked here, so there are no quantized products to route"]
+    header = ("inputs x outputs", "1 row", *(f"{w} rows" for w in widths), "forced qmv")
+    return [f"routing of quantized products on {architecture}:", *table(header, routing.table(gpu, shapes, widths))]
 
 
 def _report(info: EngineInfo | None, problem: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ give the right bytes by luck.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -99,6 +100,19 @@ def route(gpu: Gpu, product: Product) -> Kernel:
 def decode_kernel(gpu: Gpu, inputs: int, outputs: int, mode: str = "affine") -> Kernel:
     """What a classic decode step, one row, uses."""
     return route(gpu, Product(1, inputs, outputs, mode))
+
+
+def table(gpu: Gpu, shapes: Iterable[tuple[int, int, str]], widths: Sequence[int]) -> list[tuple[str, ...]]:
+    """For people: per shape (inputs, outputs, mode) the kernel of one row and of each width, stock and forced.
+
+    The last column is what every (chunk, row) pair of forced qmv takes; "row by row" where no chunk fits.
+    """
+    rows = []
+    for inputs, outputs, mode in sorted(shapes):
+        blocks = [str(route(gpu, Product(width, inputs, outputs, mode))) for width in widths]
+        forced = str(route(gpu, Product(1, inputs, 8, mode, batched=True))) if outputs % 8 == 0 else "row by row"
+        rows.append((f"{inputs} x {outputs}", str(decode_kernel(gpu, inputs, outputs, mode)), *blocks, forced))
+    return rows
 
 
 def stock_is_decode(gpu: Gpu, inputs: int, outputs: int, rows: int, mode: str = "affine") -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.bench import PRESETS, check, presets
+from engine.bench import FORCED_QMV, PRESETS, check, presets
 from engine.bench import cli as bench_cli
 from engine.bench import environment as machine
 from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_arm
@@ -136,7 +136,7 @@ def test_counting_ends_with_the_rig(pair: Pair, prompt: Prompt) -> None:
 
 def test_presets_by_name() -> None:
     """The command lists them without importing them."""
-    assert tuple(presets.PRESETS) == PRESETS
+    assert (*presets.PRESETS, FORCED_QMV) == PRESETS
 
 
 # -- prompts and machine ----------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def test_a_broken_import_inside_the_app_is_a_bug(modules: dict[str, object]) -> 
 
 @pytest.fixture
 def loaded(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
-    monkeypatch.setattr(doctor, "load_engine", lambda _: engine.Engine(pair))
+    monkeypatch.setattr(doctor, "load_bare_pair", lambda _: pair)
     monkeypatch.setattr(probe, "load_bare_pair", lambda _: pair)
     return pair
 
@@ -146,6 +146,9 @@ def test_doctor_as_text_and_as_json(loaded: Pair, capsys: pytest.CaptureFixture[
         loaded.info.verdict.reason,
     ):
         assert fact in text
+    assert "no table for x86_64" in text or "routing of quantized products" in text
+    assert main(["doctor", "--gpu", "applegpu_g16s"]) == 0
+    assert "routing of quantized products on applegpu_g16s" in capsys.readouterr().out
 
 
 def test_doctor_reports_a_pair_that_does_not_load(capsys: pytest.CaptureFixture[str]) -> None:
