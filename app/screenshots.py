@@ -125,7 +125,11 @@ def scripted(studio: Studio, loader: ScriptedLoader) -> None:
         studio.take(name)
     studio.services.chats.regenerate_last()
     studio.until(studio._idle)
-    studio.take("branches", modes=("light",))
+    studio.window.transcript.check.emit(studio.window.transcript.items[-1].id)
+    studio.take("verified-branch", modes=("light",))
+    studio.window.delete_chat()
+    studio.take("undo", modes=("dark",))
+    studio.window.undo_delete()
     studio.window.new_chat()
     hold.at = 40
     studio.ask("streaming", wait=False)

@@ -106,6 +106,12 @@ class MainWindow(ModelWindow):
         self.find_bar.hide()
         self._show_title()
         self.refresh_live()
+        if not self.services.generations.live_conversations():
+            # Nothing runs, so the panel shows what is on screen: this chat's last reply.
+            replies = [item for item in items if item.role == "assistant"]
+            self.services.meter.show_finished(replies[-1].figures if replies else None)
+            for view in (self.panel, self.strip):
+                view.tick()
 
     @Slot(object)
     def _on_appended(self, item: Item) -> None:

@@ -52,7 +52,7 @@ class EmptyChat(QWidget):
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName("Loading the model")
         self._cancel = QPushButton("Cancel")
-        use_class(self._cancel, "quiet")
+        use_class(self._cancel, "plain")
         self._cancel.clicked.connect(self.cancel_load)
         self.error = ErrorCard()
         self.error.acted.connect(self.act)

@@ -171,6 +171,7 @@ class Generations(QObject):
         item.caption, item.caption_tip = caption(stats, event.seed, event.reason, notices)
         item.end_note = end_note(event.reason)
         item.can_check = bool(event.tokens)
+        item.figures = stats
         self._end(
             live,
             State.STOPPED if event.reason is EndReason.STOPPED else State.COMPLETE,

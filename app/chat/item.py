@@ -31,6 +31,7 @@ class Item:
     end_note: str = ""
     check: str = ""
     can_check: bool = False
+    figures: dict[str, Any] | None = None
 
     @property
     def streaming(self) -> bool:
@@ -55,6 +56,7 @@ def from_stored(message: StoredMessage) -> Item:
         item.caption, item.caption_tip = caption(reply.figures, reply.seed, reply.end_reason, notices)
         item.end_note = end_note(message.reply.end_reason)
         item.can_check = reply.last_token is not None
+        item.figures = reply.figures
     return item
 
 

@@ -53,7 +53,7 @@ class ModelLoader(QObject):
     def wanted_name(self) -> str:
         """The model that is being loaded, as the user named it."""
         target = self._wanted.target
-        return target.rstrip("/").rsplit("/", 1)[-1] if target else "the demo model"
+        return target.rstrip("/").rsplit("/", 1)[-1] if target else "Demo model"
 
     def load(self, options: LoadOptions) -> None:
         """Begin; one that is under way is cancelled first."""

@@ -81,6 +81,14 @@ class Meter:
         self._final = stats
         self.version += 1
 
+    def show_finished(self, kept: dict[str, Any] | None) -> None:
+        """Show a reply that was finished earlier. kept: its `stats_dict`; None shows nothing."""
+        self.begin()
+        if kept is not None:
+            stats = stats_from(kept)
+            self.position = stats.prompt_tokens + stats.tokens
+            self.finish(stats)
+
     @property
     def stats(self) -> ReplyStats:
         """The engine's figures once the reply is finished, the same ones counted from the rounds before."""
@@ -101,6 +109,16 @@ class Meter:
         if len(self._classic_ms) < CLASSIC_SAMPLES or not stats.drafted or self.mostly_parked:
             return None
         return stats.tokens_per_second * median(self._classic_ms) / 1000
+
+
+def stats_from(kept: dict[str, Any]) -> ReplyStats:
+    """The figures in a `stats_dict`. What a newer program may have added is left out."""
+    names = {field.name for field in dataclasses.fields(ReplyStats)}
+    values: dict[str, Any] = {}
+    for name in names & kept.keys():
+        value = kept[name]
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return ReplyStats(**values)
 
 
 def stats_dict(stats: ReplyStats) -> dict[str, Any]:

@@ -634,6 +634,16 @@ def test_every_control_has_a_name_and_takes_the_keyboard(qtbot: QtBot, window: M
             assert control.focusPolicy() & Qt.FocusPolicy.TabFocus, name
 
 
+def test_the_panel_shows_the_open_chats_last_reply(qtbot: QtBot, window: MainWindow) -> None:
+    ask(qtbot, window, "one")
+    first, speed = window.services.chats.current, window.panel.speed.text()
+    window.new_chat()
+    assert window.panel.speed.text() == "–"
+    ask(qtbot, window, "two")
+    window.services.chats.open(first)
+    assert window.panel.speed.text() == speed
+
+
 def test_a_narrow_window_folds_and_unfolds(qtbot: QtBot, window: MainWindow) -> None:
     assert not window.panel.isHidden()
     window.resize(800, 600)
