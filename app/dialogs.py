@@ -9,6 +9,8 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from app import __version__, sessionlog
+from app.store import Repository, export
+from engine import KnownError
 
 
 def show_bug(parent: QWidget, trace: str, title: str = "Pacenote made a mistake") -> QMessageBox:
@@ -41,6 +43,36 @@ def export_log(parent: QWidget, sessions: Path, conversation_uid: str) -> str:
     if name:
         sessionlog.export(sessions, conversation_uid, Path(name))
     return Path(name).name
+
+
+def export_chats(parent: QWidget, store: Repository, conversations: list[int], suggestion: str) -> str:
+    """Ask where, then write: one chat as Markdown or JSON, several as JSON. Returns the file's name.
+
+    Raises KnownError.
+    """
+    kinds = "JSON, the whole tree (*.json)"
+    if len(conversations) == 1:
+        kinds = "Markdown (*.md);;" + kinds
+    name, _ = QFileDialog.getSaveFileName(parent, "Export", str(Path.home() / suggestion), kinds)
+    if not name:
+        return ""
+    if name.endswith(".md") and len(conversations) == 1:
+        export.write(export.to_markdown(store, conversations[0]), Path(name))
+    else:
+        export.write(export.to_json(store, conversations), Path(name))
+    return Path(name).name
+
+
+def import_chats(parent: QWidget, store: Repository) -> list[int]:
+    """Ask for an export and add its chats. Returns their ids. Raises KnownError."""
+    name, _ = QFileDialog.getOpenFileName(parent, "Import chats", str(Path.home()), "JSON (*.json)")
+    if not name:
+        return []
+    try:
+        text = Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise KnownError("The file could not be read.", todo="Choose another one.", detail=str(error)) from error
+    return export.from_json(store, text)
 
 
 def quit_anyway(parent: QWidget, replies: int) -> bool:

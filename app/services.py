@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.chats import Chats
@@ -55,7 +57,12 @@ class Services(QObject):
 
     def reload_pending(self) -> bool:
         """Whether a setting waits for the model to be loaded again."""
-        return self.loader.options is not None and self.loader.options != self.settings.load_options()
+        loaded, wanted = self.loader.options, self.settings.load_options()
+        if loaded is None:
+            return False
+        if loaded.max_block < wanted.max_block:
+            return True  # a wider block than was probed
+        return replace(loaded, max_block=wanted.max_block) != wanted
 
     def change_settings(self, settings: Settings) -> None:
         """Use and keep them. When they cannot be written they are used all the same, and `settings_failed` tells."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QInputDialog
 
-from app import dialogs, menus
+from app import dialogs, figures, menus
 from app.chat.item import Item
 from app.errorcard import as_dict
 from app.modelwindow import ModelWindow
@@ -24,7 +24,9 @@ class MainWindow(ModelWindow):
         super().__init__(services, theme)
         self._crash_log = crash_log
         self.actions_by_key = menus.build(self)
-        self.header.more_menu.addActions([self.actions_by_key[key] for key in ("rename", "export_log", "delete")])
+        self.header.more_menu.addActions(
+            [self.actions_by_key[key] for key in ("rename", "export_chat", "export_log", "delete")]
+        )
         self.header.model_menu.addActions([self.actions_by_key[key] for key in ("open", "reload")])
         self._connect()
         self.restore_geometry()
@@ -130,7 +132,7 @@ class MainWindow(ModelWindow):
         self.actions_by_key["stop"].setEnabled(chats.busy or self.services.loader.loading)
         for key in ("again", "edit_last"):
             self.actions_by_key[key].setEnabled(bool(chats.current) and not chats.busy)
-        for key in ("rename", "delete", "export_log"):
+        for key in ("rename", "delete", "export_chat", "export_log"):
             self.actions_by_key[key].setEnabled(bool(chats.current))
 
     @Slot(int, int)
@@ -256,6 +258,37 @@ class MainWindow(ModelWindow):
             self.on_error(as_dict(error))
 
     @Slot()
+    def export_chat(self) -> None:
+        conversation = self.services.chats.conversation()
+        if conversation is not None:
+            self._export([conversation.id], f"{safe_name(conversation.title)}.md")
+
+    @Slot()
+    def export_all(self) -> None:
+        self._export([chat.id for chat in self.services.store.conversations()], "pacenote-chats.json")
+
+    def _export(self, conversations: list[int], suggestion: str) -> None:
+        try:
+            name = dialogs.export_chats(self, self.services.store, conversations, suggestion)
+            if name:
+                self.toast.show_text(f"Exported to {name}", "")
+        except KnownError as error:
+            self.on_error(as_dict(error))
+
+    @Slot()
+    def import_chats(self) -> None:
+        try:
+            added = dialogs.import_chats(self, self.services.store)
+        except KnownError as error:
+            self.on_error(as_dict(error))
+            return
+        if added:
+            self._on_list()
+            self.services.chats.open(added[-1])
+            self._on_list()
+            self.toast.show_text(f"Imported {figures.count(len(added), 'chat')}", "")
+
+    @Slot()
     def about(self) -> None:
         dialogs.about(self)
 
@@ -282,3 +315,9 @@ class MainWindow(ModelWindow):
         self.services.chats.save_draft()
         self.save_geometry()
         super().closeEvent(event)
+
+
+def safe_name(title: str) -> str:
+    """A title as a file name."""
+    kept = "".join(c if c.isalnum() or c in " -_" else " " for c in title)
+    return "-".join(kept.split())[:40] or "chat"

