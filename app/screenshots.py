@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import paths
 from app.application import Application, make_qt
+from app.chat.empty import examples
 from app.replay import ScriptedEngine, ScriptedLoader
 from app.samples import SAMPLES
 from app.worker import Loader
@@ -96,6 +97,9 @@ class Studio:
     def _idle(self) -> bool:
         return not self.services.generations.live_conversations()
 
+    def _some_text(self) -> bool:
+        return len(self.window.transcript.items[-1].content) > 20 or self._idle()
+
     def _held(self) -> bool:
         return self.hold is not None and self.hold.reached.is_set()
 
@@ -165,13 +169,18 @@ def scripted(studio: Studio, loader: ScriptedLoader) -> None:
 
 def real(studio: Studio) -> None:
     """What the real engine says, on this machine."""
-    studio.take("real-empty")
-    for number, text in enumerate(("What is a lighthouse?", "How do I make a good cup of tea?")):
-        studio.window.new_chat()
-        studio.ask(text)
-        studio.take(f"real-{number + 1}")
-    studio.ask("Tell me more.")
-    studio.take("real-3")
+    studio.take("real-empty", modes=("light",))
+    first, second, *_ = examples()
+    studio.window.new_chat()
+    studio.ask(first)
+    studio.take("real-reply")
+    studio.window.transcript.check.emit(studio.window.transcript.items[-1].id)
+    studio.until(studio._idle)
+    studio.ask(second, wait=False)
+    studio.until(studio._some_text)
+    studio.take("real-streaming", modes=("dark",))
+    studio.until(studio._idle)
+    studio.take("real-chat", modes=("light",))
 
 
 def reply(request: Request) -> tuple[str, str]:

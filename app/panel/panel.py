@@ -15,6 +15,7 @@ from app.theme.tokens import BODY, CAPTION, FIGURE, PANEL_WIDTH
 from engine import EngineInfo
 
 INTERVAL_MS = 125
+PARK_LINES = 3
 _LABELS = {
     "draft": ("draft_block", "The drafter proposes tokens."),
     "verify": ("verify", "One forward pass of the target over the whole block. The target alone decides."),
@@ -93,6 +94,9 @@ class Panel(Live):
         self.stage_labels: dict[str, tuple[QLabel, QLabel]] = {}
         self.sparkline = Sparkline()
         self.width_label = _wrapped()
+        # Room for the reason of a park, so that what is below does not jump when it comes and goes.
+        self.width_label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        self.width_label.setMinimumHeight(PARK_LINES * self.width_label.fontMetrics().lineSpacing())
         self.drafter = _wrapped()
         self.context = _figure(BODY[0] - 1)
         self.gauge = Gauge()
