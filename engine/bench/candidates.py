@@ -10,7 +10,7 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -60,8 +60,14 @@ class Report:
     chunk: int
 
 
-def run(target: Target, name: str, rounds: int, context_length: int = 4096) -> Report:
-    """Probe and time every candidate of the ladder on a target."""
+def run(
+    target: Target, name: str, rounds: int, context_length: int = 4096, say: Callable[[str], object] = lambda _: None
+) -> Report:
+    """Probe and time every candidate of the ladder on a target.
+
+    context_length: caps the probe's contexts; below 1,000 none of them is synthetic.
+    say: told each result as it comes, so that an interrupted run on a lent machine is not lost.
+    """
     candidates = list(ladder.candidates(target))
     probes, broken = [], set()
     for candidate in candidates:
@@ -69,14 +75,17 @@ def run(target: Target, name: str, rounds: int, context_length: int = 4096) -> R
         result = probe(target, PROBED, context_length)
         failure = f"width {result.failures[0][0]}: {result.failures[0][1]}" if result.failures else ""
         probes.append((candidate.name, result.passed, failure, result.inputs))
+        say(f"probed {candidate.name}: widths {result.passed or 'none'} in {result.seconds:.1f} s {failure}")
         if "Error: " in failure:  # it cannot run here at all, so there is nothing to time
             broken.add(candidate.name)
     ladder.try_on(target, candidates[0])
     found = explain(target, first_context(target, WIDTHS[0]), WIDTHS[0])
+    say("\n".join(["width-dependent:", *_shortest(found)]))
     timed = [c for c in candidates if c.name not in broken]
     measured, controls = [], []
     for width in WIDTHS:
         times = _interleaved(target, timed, width, rounds)
+        say(f"timed {width} rows: " + ", ".join(f"{n} {spread(ms).median:.2f} ms" for n, ms in times.items()))
         stock = times[candidates[0].name]
         controls.append(speed_ratio(times["stock again"], stock))
         for candidate in timed:
@@ -191,10 +200,19 @@ def _ratio(r: Ratio) -> str:
     return f"{r.median:.3f} [{r.low:.3f}, {r.high:.3f}]"
 
 
-def measure(target: Target, name: str, synthetic: str, rounds: int, out: Path, command: str, stamp: str) -> Path:
+def measure(
+    target: Target,
+    name: str,
+    synthetic: str,
+    rounds: int,
+    out: Path,
+    command: str,
+    stamp: str,
+    context_length: int = 4096,
+) -> Path:
     """Run and write the record (Markdown, JSON). Returns the Markdown file."""
     machine = environment.look()
-    report = run(target, name, rounds)
+    report = run(target, name, rounds, context_length, lambda line: print(line, file=sys.stderr, flush=True))
     device = hardware(report.device, machine.environment.cpus)
     stem = f"exactness-candidates-{synthetic or Path(name).name}-{device}-{date.today().isoformat()}"
     out.mkdir(parents=True, exist_ok=True)
@@ -211,13 +229,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m engine.bench.candidates")
     parser.add_argument("--synthetic", choices=sorted(SHAPES), required=True)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--context", type=int, default=4096, help="longest context that is probed")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmark_results"))
     asked = parser.parse_args(argv)
     backend = backends.detect()
     backends.prepare(backend)
     target = random_target(asked.synthetic, backend)
     command = f"python -m engine.bench.candidates {' '.join(argv if argv is not None else sys.argv[1:])}"
-    path = measure(target, f"random {asked.synthetic}", asked.synthetic, asked.rounds, asked.out, command, "")
+    path = measure(
+        target, f"random {asked.synthetic}", asked.synthetic, asked.rounds, asked.out, command, "", asked.context
+    )
     sys.stdout.write(path.read_text(encoding="utf-8"))
     return 0
 

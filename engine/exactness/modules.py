@@ -29,50 +29,51 @@ def _adopt(cls: Any, module: nn.Module, scope: Scope) -> nn.Module:
     return mine
 
 
-class ScopedQuantizedLinear(nn.QuantizedLinear):
+class _Product:
+    """A product with weights that the scope may re-route. stock: the call that mlx-lm would make."""
+
     scope: Scope
 
     def stock(self, x: mx.array) -> mx.array:
-        return super().__call__(x)
+        raise NotImplementedError
 
-    def __call__(self, x: mx.array) -> mx.array:
+    def product(self, x: mx.array) -> mx.array:
         kernel = self.scope.for_rows(x.shape[-2])
-        return kernel.linear(self, x) if kernel else super().__call__(x)
+        return kernel.linear(self, x) if kernel else self.stock(x)
 
 
-class ScopedLinear(nn.Linear):
-    scope: Scope
-
+class ScopedQuantizedLinear(_Product, nn.QuantizedLinear):
     def stock(self, x: mx.array) -> mx.array:
-        return super().__call__(x)
+        return nn.QuantizedLinear.__call__(self, x)
 
     def __call__(self, x: mx.array) -> mx.array:
-        kernel = self.scope.for_rows(x.shape[-2])
-        return kernel.linear(self, x) if kernel else super().__call__(x)
+        return self.product(x)
 
 
-class ScopedQuantizedEmbedding(nn.QuantizedEmbedding):
+class ScopedLinear(_Product, nn.Linear):
+    def stock(self, x: mx.array) -> mx.array:
+        return nn.Linear.__call__(self, x)
+
+    def __call__(self, x: mx.array) -> mx.array:
+        return self.product(x)
+
+
+class ScopedQuantizedEmbedding(_Product, nn.QuantizedEmbedding):
     """Its `as_linear` is the LM head of a tied model."""
 
-    scope: Scope
-
     def stock(self, x: mx.array) -> mx.array:
-        return super().as_linear(x)
+        return nn.QuantizedEmbedding.as_linear(self, x)
 
     def as_linear(self, x: mx.array) -> mx.array:
-        kernel = self.scope.for_rows(x.shape[-2])
-        return kernel.linear(self, x) if kernel else super().as_linear(x)
+        return self.product(x)
 
 
-class ScopedEmbedding(nn.Embedding):
-    scope: Scope
-
+class ScopedEmbedding(_Product, nn.Embedding):
     def stock(self, x: mx.array) -> mx.array:
-        return super().as_linear(x)
+        return nn.Embedding.as_linear(self, x)
 
     def as_linear(self, x: mx.array) -> mx.array:
-        kernel = self.scope.for_rows(x.shape[-2])
-        return kernel.linear(self, x) if kernel else super().as_linear(x)
+        return self.product(x)
 
 
 class ScopedExperts(SwitchGLU):

@@ -224,3 +224,14 @@ def test_a_second_load_skips_the_probe(tiny_folders, monkeypatch: pytest.MonkeyP
     second = load_tiny(*tiny_folders)
     assert second.info.verdict.cached
     assert second.info.verdict.widths == first.info.verdict.widths
+
+
+def test_stock_trusted_at_some_widths_only_does_not_end_the_climb(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An M1 at a width that reaches the tile kernel: another rung serves all widths."""
+    monkeypatch.setattr(ladder, "stock_by_routing", lambda *_: ((2,), "MLX runs 3 rows through qmm."))
+    decision = ladder.decide(target, (2, 3))
+    assert decision.verdict.widths == (2, 3)
+    assert not decision.verdict.kernel.startswith("stock")
+    assert "qmm" in decision.verdict.reason
