@@ -102,5 +102,6 @@ def test_the_real_engine_answers_is_stopped_and_verified_in_the_window(environme
     assert found["badge"].split(" ")[0] in ("Exact", "Declined")
     assert found["speed"].endswith("tok/s")
     assert "None" not in found["drafter"]
-    assert found["logs"] == 1
+    assert found["texts"][0] == found["texts"][1], "same seed, same words, with speculation or without"
+    assert found["logs"] == 3
     assert found["rounds"] > 0

@@ -113,9 +113,20 @@ def real() -> None:
     driver.until(lambda: len(window.transcript.items[-1].content) > 40)
     window.actions_by_key["stop"].trigger()
     driver.until(driver.idle)
+    shown = driver.report()
+    texts = []
+    for how in ("off", "always"):
+        services.change_settings(
+            dataclasses.replace(services.settings, max_tokens=30, seed_mode="fixed", seed=11, speculation=how)
+        )
+        window.new_chat()
+        driver.ask("Tell me about the sea.")
+        driver.until(driver.idle)
+        texts.append(window.transcript.items[-1].content)
     window.panel.tick()
     outcome = {
-        "messages": driver.report(),
+        "texts": texts,
+        "messages": shown,
         "name": info.name,
         "badge": window.panel.badge.text(),
         "speed": window.panel.speed.text(),

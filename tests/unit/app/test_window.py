@@ -392,6 +392,45 @@ def test_a_load_that_fails_is_told_and_the_old_model_answers(
     assert window.banner.isHidden()
 
 
+def test_a_message_sent_while_the_model_loads_waits_for_it(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    for failure in (None, CheckpointError("A shard is missing.", todo="Download it again.")):
+        loader.fail = failure
+        window.services.load()
+        type_and_send(qtbot, window, "early")
+        assert window.transcript.items[-1].waiting == "Waiting for the model…"
+        idle(qtbot, window)
+        assert window.transcript.items[-1].state is State.COMPLETE, "by the new model, or by the one that stayed"
+
+
+def test_without_any_model_the_message_is_kept_and_the_reply_says_what_to_do(
+    qtbot: QtBot, qapp: QApplication, loader: FakeLoader
+) -> None:
+    theme = Theme(qapp, "light")
+    services = Services(paths.resolve(), loader)
+    window = MainWindow(services, theme)
+    window.show()
+    loader.fail = CheckpointError("A shard is missing.", todo="Download it again.")
+    services.start()
+    item = ask(qtbot, window, "anybody there?")
+    assert item.error is not None
+    assert item.error["what"] == "No model is loaded."
+    assert window.header.model.text() == "No model"
+    services.load()
+    qtbot.waitUntil(lambda: services.loader.info is not None)
+    window.transcript.act.emit(item.id, "regenerate")
+    idle(qtbot, window)
+    assert window.transcript.items[-1].state is State.COMPLETE
+    assert [i.content for i in window.transcript.items][0] == "anybody there?"  # noqa: RUF015
+    window.close()
+    services.close()
+    window.deleteLater()
+    services.deleteLater()
+    theme.setParent(None)
+    theme.deleteLater()
+
+
 def test_a_setting_that_needs_a_reload_says_so_and_the_panel_shows_what_is(
     qtbot: QtBot, window: MainWindow, loader: FakeLoader
 ) -> None:
