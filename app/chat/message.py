@@ -19,6 +19,7 @@ from app.theme.manager import current, use_class
 from app.theme.tokens import GAP_4, GAP_8, GAP_12, GAP_16
 
 ACTIONS_HEIGHT = 28
+MOST_SHOWN = 8_000
 BUDGET_MS = 5.0
 """Longest drawing at a time; the rest follows in the next turns of the event loop."""
 REST = 5
@@ -149,15 +150,9 @@ class UserView(MessageView):
         use_class(self._bubble, "bubble")
         self._text = Prose(self._bubble)
         self._text.setAccessibleName("You")
-        self._text.show_plain(item.content)
-        self._shown = item.content
+        self._shown = excerpt(item.content)
+        self._text.show_plain(self._shown)
         self.refresh()
-
-    def refresh(self) -> None:
-        if self.item.content != self._shown:
-            self._shown = self.item.content
-            self._text.show_plain(self._shown)
-        super().refresh()
 
     def refresh_theme(self) -> None:
         self._text.show_plain(self._shown)
@@ -284,6 +279,13 @@ class ReplyView(MessageView):
                 min(last.width() - 2, where.right() + 2), last.y() + where.top() + (where.height() - 18) // 2
             )
             self._caret.raise_()
+
+
+def excerpt(text: str) -> str:
+    """A very long message is shown in part: all of it was sent, and Copy gives all of it."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    return f"{text[:MOST_SHOWN]}…\n\n[{len(text) - MOST_SHOWN:,} more characters are not shown. Copy gives all of it.]"
 
 
 def view_for(item: Item, parent: QWidget) -> MessageView:

@@ -9,6 +9,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app.theme.style import style_sheet
 from app.theme.tokens import BODY, CODE, DARK, LIGHT, Roles
 
+# There is one application, so there is one set of roles; asked for with every paint.
+_in_use: list[Roles] = [LIGHT]
+
 
 class Theme(QObject):
     """The roles in use. `changed` is emitted after palette and style sheet are in place."""
@@ -48,6 +51,7 @@ class Theme(QObject):
             else self.mode == "dark"
         )
         self.roles = DARK if dark else LIGHT
+        _in_use[0] = self.roles
         self._application.setPalette(palette(self.roles))
         self._application.setStyleSheet(style_sheet(self.roles))
         self.changed.emit()
@@ -55,9 +59,7 @@ class Theme(QObject):
 
 def current() -> Roles:
     """The roles in use, for code that paints."""
-    application = QApplication.instance()
-    theme = application.findChild(Theme) if application is not None else None
-    return theme.roles if isinstance(theme, Theme) else LIGHT
+    return _in_use[0]
 
 
 def palette(roles: Roles) -> QPalette:

@@ -64,7 +64,7 @@ def shape(store: Repository, conversation: int) -> list[Any]:
 
 
 @given(steps)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_an_export_comes_back_the_same(
     tmp_path_factory: pytest.TempPathFactory, plan: list[tuple[str, int, str]]
 ) -> None:

@@ -287,3 +287,15 @@ def test_what_scrolls_away_is_deleted_a_few_widgets_at_a_time(qtbot: QtBot, tran
     assert view.isHidden()
     qtbot.waitUntil(lambda: transcript._trash.empty and not isValid(view))
     assert not any(isValid(part) for part in parts)
+
+
+def test_a_very_long_message_of_the_user_is_shown_in_part(transcript: Transcript) -> None:
+    """Bug 8, its second half: 20,000 pasted lines must not stall the chat that shows them."""
+    text = "a line of text\n" * 20_000
+    transcript.set_items([Item(1, "user", text)])
+    view = transcript.view(1)
+    assert isinstance(view, UserView)
+    shown = view._text.document().toPlainText()
+    assert len(shown) < 9_000
+    assert "292,000 more characters" in shown
+    assert transcript.items[0].content == text
