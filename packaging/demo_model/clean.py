@@ -6,19 +6,24 @@ from functools import cache
 
 from demo_model.paths import EVAL_PROMPTS
 
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bMr\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\be\.g\.)(?<!\bi\.e\.)[\"”)]?\s+(?=[\"“(A-Z0-9])")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bMr\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\be\.g\.)(?<!\bi\.e\.)[\"”)]?\s+(?=[\"“(A-Z0-9])"
+)
 # Talk about itself as another product, leftovers of prompts and formats, markup the student should not learn.
 _BAD = re.compile(
     r"smollm|hugging ?face|language model|openai|chatgpt|\[[a-z' ]+\]|https?:|www\.|<\||\*\*|```|#{2,}|\\\\|_{2,}|system prompt"
     r"|as an ai\b|i(?:'m| am) an ai\b|here(?:'s| is) (?:a|the) (?:revised|rewritten|possible)|the user|sentence:|passage|\bfacts?:",
     re.IGNORECASE,
 )
-_STOP = set(
-    "a an and are as at be but by can could do does for from give had has have how i if in into is it its like list make me "
-    "my name no not of on or our please should some something tell that the them then there they this three to two up us use "
-    "want was we were what when where which who why will with would you your about best way any short simple explain mean "
-    "describe kind kinds example thing things good get am word four five one did so very really just need help".split()
+# Words that say nothing about a prompt's subject.
+_STOP_WORDS = (
+    "a an and are as at be but by can could do does for from give had has have how i if in into is it its like "
+    "list make me my name no not of on or our please should some something tell that the them then there they "
+    "this three to two up us use want was we were what when where which who why will with would you your about "
+    "best way any short simple explain mean describe kind kinds example thing things good get am word four "
+    "five one did so very really just need help "
 )
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 def sentences(text: str) -> list[str]:
@@ -62,7 +67,7 @@ def cut(text: str, keep: int) -> str | None:
                 break
         return "\n".join(out) if len(out) >= 3 else None
     found = sentences(" ".join(lines))
-    if found and found[-1][-1] not in ".!?\"”)":
+    if found and found[-1][-1] not in '.!?"”)':
         found.pop()
     if found and found[-1].endswith(":"):
         found.pop()
@@ -90,16 +95,35 @@ def acceptable(prompt: str, reply: str, on_topic: bool) -> bool:
     if prompt.lower().rstrip("?.! ") == reply.lower().rstrip("?.! "):
         return False
     asked = content_stems(prompt)
+    if re.match(r"[A-Z]: ", reply) or (asked and content_stems(reply) <= asked):
+        return False  # says back what was said
+    if (
+        not prompt.endswith("?")
+        and prompt.lower().split()[:2] == reply.lower().split()[:2]
+        and words[0] in ("i", "my", "we")
+    ):
+        return False
     return not (on_topic and asked and not asked & content_stems(reply))
 
 
 def normal(text: str) -> str:
     """Case, punctuation, contractions, articles and politeness apart: two prompts with equal `normal` are one prompt."""
     text = text.lower().replace("’", "'")
-    for a, b in (("what's", "what is"), ("who's", "who is"), ("i'm", "i am"), ("you're", "you are"), ("how's", "how is"), ("it's", "it is")):
+    for a, b in (
+        ("what's", "what is"),
+        ("who's", "who is"),
+        ("i'm", "i am"),
+        ("you're", "you are"),
+        ("how's", "how is"),
+        ("it's", "it is"),
+    ):
         text = text.replace(a, b)
     words = re.findall(r"[a-z0-9+*/=-]+", text)
-    return " ".join(w for w in words if w not in ("a", "an", "the", "please", "hey", "so", "and"))
+    kept = [w for w in words if w not in ("a", "an", "the", "please", "hey", "so", "and")]
+    # An opening word alone makes no other prompt ("Hi! what is rain" is "What is rain?"), except where it is all there is.
+    while len(kept) > 2 and kept[0] in ("hi", "hello"):
+        kept = kept[1:]
+    return " ".join(kept)
 
 
 @cache

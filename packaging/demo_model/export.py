@@ -27,6 +27,9 @@ def write_hf(weights: dict[str, mx.array], text_config: dict, folder: Path) -> N
     folder.mkdir(parents=True, exist_ok=True)
     out = {}
     for name, w in weights.items():
+        if (name.endswith("norm.weight") and "linear_attn" not in name) or "pre_fc_norm" in name:
+            # Stored as w - 1 here and as w after conversion, both in bfloat16: take a value that survives both.
+            w = (w + 1.0).astype(mx.bfloat16).astype(mx.float32) - 1.0
         # Real checkpoints keep A_log in float32 beside bfloat16 weights.
         w = w if name.endswith("A_log") else w.astype(mx.bfloat16)
         out[name if name.startswith("mtp.") else name.replace("model.", "model.language_model.", 1)] = w
@@ -53,7 +56,9 @@ def write_target(hf: Path, folder: Path) -> None:
     folder.mkdir(parents=True)
     save_model(folder, model, donate_model=True)
     # mlx-lm's loader edits the rope block in place (rope_type -> type), which transformers would then refuse: start from the file.
-    config = json.loads((hf / "config.json").read_text()) | {k: config[k] for k in ("quantization", "quantization_config")}
+    config = json.loads((hf / "config.json").read_text()) | {
+        k: config[k] for k in ("quantization", "quantization_config")
+    }
     save_config(config, config_path=folder / "config.json")
     for name in (*TOKENIZER_FILES, "generation_config.json"):
         shutil.copy(hf / name, folder / name)

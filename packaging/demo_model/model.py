@@ -225,7 +225,9 @@ class DeltaNet(nn.Module):
         self.key_dim = s.linear_num_key_heads * s.linear_key_head_dim
         self.value_dim = s.linear_num_value_heads * s.linear_value_head_dim
         self.conv_dim = 2 * self.key_dim + self.value_dim
-        self.conv1d = nn.Conv1d(self.conv_dim, self.conv_dim, s.linear_conv_kernel_dim, groups=self.conv_dim, bias=False)
+        self.conv1d = nn.Conv1d(
+            self.conv_dim, self.conv_dim, s.linear_conv_kernel_dim, groups=self.conv_dim, bias=False
+        )
         self.dt_bias = nn.Parameter(torch.ones(s.linear_num_value_heads))
         self.A_log = nn.Parameter(torch.empty(s.linear_num_value_heads).uniform_(0.05, 8).log())
         self.norm = GatedNorm(s.linear_value_head_dim, s.rms_norm_eps)

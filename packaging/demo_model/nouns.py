@@ -9,7 +9,9 @@ from demo_model import sources
 
 # WordNet's lexicographer files whose glosses read well as "A kettle is a metal pot": concrete and common things.
 ACT, ANIMAL, ARTIFACT, ATTRIBUTE, BODY, COGNITION, COMMUNICATION, EVENT, FEELING, FOOD, GROUP, LOCATION = range(4, 16)
-OBJECT, PERSON, PHENOMENON, PLANT, POSSESSION, PROCESS, QUANTITY, RELATION, SHAPE, STATE, SUBSTANCE, TIME = range(17, 29)
+OBJECT, PERSON, PHENOMENON, PLANT, POSSESSION, PROCESS, QUANTITY, RELATION, SHAPE, STATE, SUBSTANCE, TIME = range(
+    17, 29
+)
 _ARTICLE = re.compile(
     r"^(a|an|the|any|one|some|someone|something|somebody|that|those|these|all|either|each|every|people|anything|(?:\w+ly )?\w+ing)\b"
 )
@@ -49,7 +51,15 @@ def upper(text: str) -> str:
 
 
 def pluralize(word: str) -> str:
-    irregular = {"man": "men", "woman": "women", "child": "children", "foot": "feet", "tooth": "teeth", "mouse": "mice", "person": "people"}
+    irregular = {
+        "man": "men",
+        "woman": "women",
+        "child": "children",
+        "foot": "feet",
+        "tooth": "teeth",
+        "mouse": "mice",
+        "person": "people",
+    }
     head, _, last = word.rpartition(" ")
     if last in irregular:
         last = irregular[last]
@@ -107,10 +117,17 @@ def nouns() -> list[Noun]:
         best = sets[offsets[0]]
         if best.words[0][0].isupper() or lemma not in [w.lower() for w in best.words]:
             continue
-        if re.search(r"\b(sex|slang|offensive|vulgar|slur|genital|penis|vagina|feces|excrement)", best.gloss + " ".join(best.words)):
+        if re.search(
+            r"\b(sex|slang|offensive|vulgar|slur|genital|penis|vagina|feces|excrement)",
+            best.gloss + " ".join(best.words),
+        ):
             continue
         limit = 0.01 if best.lexname in (ARTIFACT, ANIMAL, PERSON, PLANT) else 0.06
-        countable = counts[plural] >= limit * counts[lemma] and plural != lemma if " " not in lemma else best.lexname != SUBSTANCE
+        countable = (
+            counts[plural] >= limit * counts[lemma] and plural != lemma
+            if " " not in lemma
+            else best.lexname != SUBSTANCE
+        )
         if best.lexname in (SUBSTANCE, FEELING) and counts[plural] < 0.5 * counts[lemma]:
             countable = False
         gloss = clean_gloss(best.gloss, countable)
@@ -119,7 +136,12 @@ def nouns() -> list[Noun]:
         kind = None
         if best.hypernyms:
             up = sets[best.hypernyms[0]].words[0]
-            if up.islower() and counts[up.split()[-1]] > 30 and up not in gloss and up not in ("entity", "unit", "whole", "matter", "act"):
+            if (
+                up.islower()
+                and counts[up.split()[-1]] > 30
+                and up not in gloss
+                and up not in ("entity", "unit", "whole", "matter", "act")
+            ):
                 kind = up
         example = next((e for e in best.examples if lemma in e and 12 < len(e) < 80), None)
         out.append(Noun(lemma, plural, countable, gloss, kind, example, best.lexname, frequency))

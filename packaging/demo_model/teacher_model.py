@@ -1,6 +1,6 @@
 """The teacher: SmolLM2-135M-Instruct, read from its GGUF, run in plain PyTorch with a static cache and CUDA graphs.
 
-    python -m demo_model.teacher_model pack     (in packaging/: GGUF -> three parts under 40 MB each that travel to the GPU)
+    python -m demo_model.teacher_model pack     (in packaging/: GGUF -> parts of 12 MB each that travel to the GPU)
 
 Plain `generate` of transformers gave 32,000 tokens/s on one H200. Decoding 2,048 rows in one captured graph is bound by the
 memory that holds the cache.
@@ -37,7 +37,7 @@ def pack() -> None:
         raw = np.array(t.data)
         # Raw blocks, with the kind in the name: Q8_0 and Q4_1 are unpacked on the GPU.
         key = f"{name}|{t.tensor_type.name}|{'x'.join(str(int(n)) for n in reversed(t.shape))}"
-        if size + raw.nbytes > 36_000_000:
+        if size + raw.nbytes > 12_000_000:
             parts.append({})
             size = 0
         parts[-1][key] = raw if raw.dtype == np.float32 else raw.view(np.uint8)
@@ -108,7 +108,11 @@ class Teacher:
     def _block(self, layer: tuple[Tensor, ...], x: Tensor, position: Tensor, attend) -> Tensor:
         norm1, wqkv, wo, norm2, wgu, wd = layer
         b, t, _ = x.shape
-        qkv = F.linear(F.rms_norm(x, (HIDDEN,), norm1, EPS), wqkv).view(b, t, HEADS + 2 * KV_HEADS, HEAD_DIM).transpose(1, 2)
+        qkv = (
+            F.linear(F.rms_norm(x, (HIDDEN,), norm1, EPS), wqkv)
+            .view(b, t, HEADS + 2 * KV_HEADS, HEAD_DIM)
+            .transpose(1, 2)
+        )
         q, k, v = qkv[:, :HEADS], qkv[:, HEADS : HEADS + KV_HEADS], qkv[:, HEADS + KV_HEADS :]
         out = attend(self._rope(q, position), self._rope(k, position), v)
         x = x + F.linear(out.transpose(1, 2).reshape(b, t, HIDDEN), wo)

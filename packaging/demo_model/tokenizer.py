@@ -1,6 +1,6 @@
 """Train the byte-level BPE tokenizer (8,192 tokens) on the natural text and write the files that real checkpoints carry.
 
-    python -m demo_model.tokenizer        (in packaging/; about 30 s on 2 cores)
+python -m demo_model.tokenizer        (in packaging/; about 30 s on 2 cores)
 """
 
 import json
