@@ -92,6 +92,7 @@ class ScriptedEngine:
         gate: Callable[[int], None] | None = None,
     ) -> None:
         self.info = info
+        self.detailed_timing = True
         self.requests: list[Request] = []
         self.closed = False
         self.differs_at: int | None = None

@@ -6,19 +6,7 @@ import shutil
 from pathlib import Path
 
 from app.happenings import Ids
-from engine import (
-    EngineInfo,
-    Event,
-    Finished,
-    KnownError,
-    Notice,
-    PrefillProgress,
-    Request,
-    Round,
-    SessionLog,
-    conditions,
-    environment,
-)
+from engine import EngineInfo, Event, EventLog, KnownError, Notice, Request
 
 FILES = 3
 
@@ -28,38 +16,19 @@ class SessionLogs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._log: SessionLog | None = None
-        self._prefill: PrefillProgress | None = None
+        self._log: EventLog | None = None
 
-    def begin(self, ids: Ids, info: EngineInfo, request: Request) -> None:
-        self._log = SessionLog(log_path(self._folder, ids.conversation_uid), files=FILES)
-        self._prefill = None
-        self._log.begin(info, request, environment(), conditions(), timing="detailed")
+    def begin(self, ids: Ids, info: EngineInfo, request: Request, detailed: bool) -> None:
+        self._log = EventLog(log_path(self._folder, ids.conversation_uid), files=FILES)
+        self._log.begin(info, request, detailed=detailed)
 
     def write(self, event: Event) -> None:
-        log = self._log
-        if log is None:
-            return
-        if isinstance(event, PrefillProgress):
-            self._prefill = event
-            return
-        if isinstance(event, Round | Finished) and self._prefill is not None:
-            # Its last progress only: one row says what the prompt cost.
-            log.prefill(self._prefill, token=isinstance(event, Round) or bool(event.tokens))
-            self._prefill = None
-        if isinstance(event, Round):
-            log.round(event)
-        elif isinstance(event, Notice):
-            log.notice(event)
-        elif isinstance(event, Finished):
-            log.end(event)
+        if self._log is not None:
+            self._log.write(event)
 
     def end(self) -> Notice | None:
         log, self._log = self._log, None
-        if log is None:
-            return None
-        log.flush()
-        return log.take_notice()
+        return log.take_notice() if log is not None else None
 
 
 def log_path(folder: Path, conversation_uid: str) -> Path:

@@ -46,6 +46,8 @@ from engine import (
 class EngineLike(Protocol):
     """What the window needs of a loaded engine."""
 
+    detailed_timing: bool
+
     @property
     def info(self) -> EngineInfo: ...
     def generate(self, request: Request, stop: threading.Event) -> Iterator[Event]: ...
@@ -62,7 +64,10 @@ Loader = Callable[[LoadOptions, Progress, threading.Event], EngineLike]
 class SessionSink(Protocol):
     """Takes every event of a generation, on the engine's thread. Does not raise for what a disk does."""
 
-    def begin(self, ids: Ids, info: EngineInfo, request: Request) -> None: ...
+    def begin(self, ids: Ids, info: EngineInfo, request: Request, detailed: bool) -> None:
+        """detailed: whether each stage's milliseconds are its own (see `Engine`)."""
+        ...
+
     def write(self, event: Event) -> None: ...
     def end(self) -> Notice | None:
         """The generation is over, however it ended. Returns what the user should know, once."""
@@ -240,7 +245,7 @@ class EngineThread(QThread):
             return
         info = engine.info
         if self._sink is not None:
-            self._sink.begin(ids, info, command.request)
+            self._sink.begin(ids, info, command.request, engine.detailed_timing)
         last: Failed | Finished | None = None
         try:
             for event in engine.generate(command.request, command.stop):

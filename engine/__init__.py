@@ -28,6 +28,7 @@ from engine.events import (
 )
 from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation
 from engine.telemetry.environment import conditions, environment
+from engine.telemetry.event_log import EventLog
 from engine.telemetry.log import SessionLog
 from engine.telemetry.stats import STAGES, StatsBuilder, merge, stage_shares
 
@@ -44,6 +45,7 @@ __all__ = [
     "Engine",
     "EngineInfo",
     "Event",
+    "EventLog",
     "ExactnessState",
     "Finished",
     "KnownError",

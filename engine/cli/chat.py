@@ -6,11 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from engine import MAX_BLOCK, Request, Sampler, Speculation
+from engine import MAX_BLOCK, EventLog, Request, Sampler, Speculation
 from engine.cli.chat_session import ChatSession
 from engine.cli.conversation import Conversation, Seeds
 from engine.cli.loading import add_model_arguments, load_engine, load_options
-from engine.cli.log import EventLog
 
 NAME = "chat"
 HELP = "chat in this terminal"

@@ -12,11 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine import Event, Finished, KnownError, Notice, Receipt, Request, Text
+from engine import Event, EventLog, Finished, KnownError, Notice, Receipt, Request, Text
 from engine.cli.conversation import Conversation, Seeds
 from engine.cli.figures import reply_line, session_lines
 from engine.cli.interrupt import interruptible
-from engine.cli.log import EventLog
 
 if TYPE_CHECKING:  # MLX comes with it, and takes seconds
     from engine import Engine
@@ -96,7 +95,7 @@ class ChatSession:
     def _reply(self) -> None:
         request = replace(self._request, messages=self._conversation.messages, seed=self._seeds.draw())
         if self._log is not None:
-            self._log.begin(self._engine.info, request, self._engine.detailed_timing)
+            self._log.begin(self._engine.info, request, detailed=self._engine.detailed_timing)
         notices: list[Notice] = []
         printer = Printer()
         try:

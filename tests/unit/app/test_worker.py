@@ -210,7 +210,7 @@ def test_the_sink_gets_every_event_and_its_notice_comes_before_the_end(qtbot: Qt
             self.seen: list[object] = []
             self.ended = 0
 
-        def begin(self, ids: Ids, info: object, request: Request) -> None:
+        def begin(self, ids: Ids, info: object, request: Request, detailed: bool) -> None:
             self.seen.append(ids)
 
         def write(self, event: object) -> None:

@@ -1,38 +1,36 @@
-"""The session log of a chat in the terminal."""
+"""A session log fed with the engine's events, for the window and the terminal alike."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from engine import (
-    EngineInfo,
-    Event,
-    Finished,
-    Notice,
-    PrefillProgress,
-    Request,
-    Round,
-    SessionLog,
-    conditions,
-    environment,
-)
+from engine.events import EngineInfo, Event, Finished, Notice, PrefillProgress, Round
+from engine.request import Request
+from engine.telemetry.environment import conditions, environment
+from engine.telemetry.log import SessionLog
 
 
 class EventLog:
-    """Writes the events of a chat as JSON Lines. Does not raise for what a disk does; `take_notice` says it.
+    """Writes a chat's events as JSON Lines. Does not raise for what a disk does; `take_notice` says it, once.
 
     Text of the chat is not written.
+
+    Args:
+        path: of the newest file; older ones lie beside it.
+        files: how many files are kept in all.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._log = SessionLog(path)
+    def __init__(self, path: Path, files: int = 5) -> None:
+        self._log = SessionLog(path, files=files)
         self._prefill: PrefillProgress | None = None
 
-    def begin(self, info: EngineInfo, request: Request, detailed: bool) -> None:
+    def begin(self, info: EngineInfo, request: Request, *, detailed: bool) -> None:
+        """A generation begins. detailed: see `Engine.detailed_timing`."""
         self._prefill = None
         self._log.begin(info, request, environment(), conditions(), timing="detailed" if detailed else "plain")
 
     def write(self, event: Event) -> None:
+        """One event of it, in order."""
         if isinstance(event, PrefillProgress):
             self._prefill = event
             return
@@ -48,5 +46,6 @@ class EventLog:
             self._log.end(event)
 
     def take_notice(self) -> Notice | None:
+        """What the user should know of the log itself. Everything written so far is with the system afterwards."""
         self._log.flush()
         return self._log.take_notice()
