@@ -1,7 +1,7 @@
 """Measure the shipped pair through the engine: transcripts of the held-out prompts, and how many drafts are accepted.
 
-    python packaging/demo_model/evaluate.py acceptance --head dense|quantized [--forget]      (repository root, .venv; 5 min)
-    python packaging/demo_model/evaluate.py unseen             (needs the corpus in .work/corpus)
+    python packaging/demo_model/evaluate.py acceptance --head dense|quantized [--forget] [--keep]     (repository root, .venv; 5 min)
+    python packaging/demo_model/evaluate.py unseen             (needs the corpus in .work/corpus; 20 s)
 
 Greedy, block size 3, never parked. Results go to .work/evaluation/*.json; `report.py` makes the record of them.
 """
@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,9 +28,10 @@ ACCEPTANCE_PROMPTS = Path(__file__).with_name("acceptance_prompts.json")
 TOKENS = 200
 
 
-def dialogues() -> list[tuple[str, list[str]]]:
-    """(group, user turns) of the quality set."""
+def dialogues(retired: bool = False) -> list[tuple[str, list[str]]]:
+    """(group, user turns) of the quality set, or of what was taken out of it because training turned out to have met it."""
     raw = json.loads(EVAL_PROMPTS.read_text())
+    raw = raw["retired"] if retired else raw
     return [(g, [p]) for g, ps in raw["single"].items() for p in ps] + [("chat", c) for c in raw["chats"]]
 
 
@@ -111,10 +113,21 @@ def acceptance(a: argparse.Namespace) -> None:
     if a.forget:
         forgetful(engine)
     start = time.time()
-    turns = [t | {"group": g} for g, ts in dialogues() for t in talk(engine, ts, Speculation.ALWAYS)]
-    for p in json.loads(ACCEPTANCE_PROMPTS.read_text()):
-        turns += [t | {"group": "acceptance"} for t in talk(engine, [p], Speculation.ALWAYS)]
     name = f"acceptance-{a.head}{'-forget' if a.forget else ''}"
+    before = json.loads((OUT / f"{name}.json").read_text())["turns"] if a.keep else []
+    items = [*dialogues(), *(("acceptance", [p]) for p in json.loads(ACCEPTANCE_PROMPTS.read_text()))]
+    items += [("retired " + g, ts) for g, ts in dialogues(retired=True)]
+    turns, ran, checked = [], 0, False
+    for g, asked in items:
+        found = kept(before, g, asked)
+        if not found or not checked:
+            fresh = talk(engine, asked, Speculation.ALWAYS)
+            if found and [t["ids"] for t in fresh] != [t["ids"] for t in found]:
+                sys.exit("the earlier result is of another pair: run without --keep")
+            checked = checked or bool(found)
+            found, ran = fresh, ran + len(fresh)
+        turns += [t | {"group": g} for t in found]
+    print(f"{ran} replies generated, {len(turns) - ran} kept from before")
     total = summary(turns) | {
         "head": a.head,
         "forget": a.forget,
@@ -123,6 +136,16 @@ def acceptance(a: argparse.Namespace) -> None:
     }
     print(name, json.dumps(total))
     save(name, total | {"turns": turns})
+
+
+def kept(before: list[dict], group: str, asked: list[str]) -> list[dict]:
+    """What an earlier run answered to these turns in a row; a group's items may have been retired since."""
+    group = group.removeprefix("retired ")
+    for i in range(len(before) - len(asked) + 1):
+        turns = before[i : i + len(asked)]
+        if [t["user"] for t in turns] == asked and all(t["group"].removeprefix("retired ") == group for t in turns):
+            return turns
+    return []
 
 
 def summary(turns: list[dict]) -> dict:
@@ -140,24 +163,43 @@ def summary(turns: list[dict]) -> dict:
     }
 
 
-def unseen(_: argparse.Namespace) -> None:
-    """No evaluation prompt may be a user turn of the training chats (case, punctuation, articles and contractions apart)."""
-    asked = {normal(t) for _, ts in dialogues() for t in ts} | {
-        normal(p) for p in json.loads(ACCEPTANCE_PROMPTS.read_text())
+def asked() -> dict[str, list[str]]:
+    """The compared form of every prompt, by what it is for."""
+    return {
+        "counted": [normal(t) for _, ts in dialogues() for t in ts],
+        "acceptance": [normal(p) for p in json.loads(ACCEPTANCE_PROMPTS.read_text())],
+        "retired": [normal(t) for _, ts in dialogues(retired=True) for t in ts],
     }
-    seen: Counter = Counter()
-    lines = 0
-    for path in sorted([*CORPUS.glob("rules*.jsonl"), *CORPUS.glob("teacher*.jsonl")]):
-        with path.open() as f:
-            for line in f:
-                lines += 1
-                for turn in json.loads(line)["turns"][::2]:
-                    if (n := normal(turn)) in asked:
-                        seen[n] += 1
-    print(
-        f"{lines:,} training chats, {len(asked)} evaluation prompts, {len(seen)} of them found in training: {dict(seen)}"
-    )
-    save("seen", dict(seen))
+
+
+def meetings(texts: Iterable[str], prompts: Set[str]) -> tuple[Counter, Counter]:
+    """How often a text is one of the prompts (case, punctuation, articles, contractions and opening words apart), or ends with one."""
+    equal, ends = Counter(), Counter()
+    for text in texts:
+        words = normal(text).split()
+        if (whole := " ".join(words)) in prompts:
+            equal[whole] += 1
+        for i in range(1, len(words) - 1):
+            if (end := " ".join(words[i:])) in prompts:
+                ends[end] += 1
+    return equal, ends
+
+
+def unseen(_: argparse.Namespace) -> None:
+    """No evaluation prompt may be a user turn of the training chats or a line of its running text, nor the end of one."""
+    sets = asked()
+    prompts = {p for ps in sets.values() for p in ps}
+    paths = sorted([*CORPUS.glob("rules*.jsonl"), *CORPUS.glob("teacher*.jsonl")])
+    turns = [t for path in paths for line in path.open() for t in json.loads(line)["turns"][::2]]
+    lines = re.split("[\x1e\n]", (CORPUS / "natural.txt").read_text())
+    # A prompt has at most 14 words: only the end of a long line can be one.
+    found = {"user turns": meetings(turns, prompts), "lines of text": meetings((ln[-200:] for ln in lines), prompts)}
+    record = {f"{where}{how}": c for where, both in found.items() for how, c in zip(("", ", end"), both, strict=True)}
+    print(f"{len(turns):,} user turns, {len(lines):,} lines of running text")
+    for name, ps in sets.items():
+        met = {where: {p: c[p] for p in ps if c[p]} for where, c in record.items()}
+        print(f"{name}: {len(ps)} prompts, met in training: {sum(any(c[p] for c in record.values()) for p in ps)}", met)
+    save("seen", {"user turns": len(turns), "lines of text": len(lines), "met": record})
 
 
 def main() -> None:
@@ -166,6 +208,7 @@ def main() -> None:
     acc = sub.add_parser("acceptance")
     acc.add_argument("--head", choices=["dense", "quantized"], required=True)
     acc.add_argument("--forget", action="store_true", help="clear the head's history every round")
+    acc.add_argument("--keep", action="store_true", help="run only what the earlier result lacks (and one item, to compare)")
     acc.set_defaults(run=acceptance)
     sub.add_parser("unseen").set_defaults(run=unseen)
     a = p.parse_args()
