@@ -129,12 +129,7 @@ def normal(text: str) -> str:
 @cache
 def held_out() -> frozenset[str]:
     raw = json.loads(EVAL_PROMPTS.read_text())
-    turns = [
-        p
-        for part in (raw, raw["retired"])
-        for group in [*part["single"].values(), *part["chats"]]
-        for p in group
-    ]
+    turns = [p for part in (raw, raw["retired"]) for group in [*part["single"].values(), *part["chats"]] for p in group]
     return frozenset(normal(p) for p in turns)
 
 

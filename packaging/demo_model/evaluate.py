@@ -208,7 +208,9 @@ def main() -> None:
     acc = sub.add_parser("acceptance")
     acc.add_argument("--head", choices=["dense", "quantized"], required=True)
     acc.add_argument("--forget", action="store_true", help="clear the head's history every round")
-    acc.add_argument("--keep", action="store_true", help="run only what the earlier result lacks (and one item, to compare)")
+    acc.add_argument(
+        "--keep", action="store_true", help="run only what the earlier result lacks (and one item, to compare)"
+    )
     acc.set_defaults(run=acceptance)
     sub.add_parser("unseen").set_defaults(run=unseen)
     a = p.parse_args()

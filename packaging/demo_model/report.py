@@ -12,8 +12,8 @@ REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO), str(REPO / "packaging")]
 
 from demo_model.clean import normal  # noqa: E402
-from demo_model.evaluate import OUT, dialogues, loops, summary  # noqa: E402
-from demo_model.paths import EVALUATION  # noqa: E402
+from demo_model.evaluate import OUT, dialogues, kept, loops, summary  # noqa: E402
+from demo_model.paths import EVAL_PROMPTS, EVALUATION  # noqa: E402
 
 JUDGEMENTS = json.loads(Path(__file__).with_name("judgements.json").read_text())
 ARMS = {
@@ -23,21 +23,53 @@ ARMS = {
 }
 
 
+def bad(item: list[dict]) -> bool:
+    return any(JUDGEMENTS.get(t["user"], "good").startswith("bad") for t in item)
+
+
+def good(items: list[tuple[str, list[dict]]]) -> str:
+    return f"{sum(not bad(ts) for _, ts in items)} of {len(items)}"
+
+
+def rates(label: str, f: dict) -> str:
+    first, second = f["per_position"]
+    return f"| {label} | {f['drafts']:,} | {first:.3f} | {second:.3f} | {f['block_3_rate']:.3f} | {f['mean_acceptance_length']:.2f} |"
+
+
+def transcripts(items: list[tuple[str, list[dict]]], note: dict[str, str]) -> list[str]:
+    lines, last = [], ""
+    for group, ts in items:
+        if group != last:
+            lines += ["", f"### {group}", ""]
+            last = group
+        for i, t in enumerate(ts):
+            mark = " *(loops)*" if loops(t["reply"]) else ""
+            reply = t["reply"].replace("\n", " / ")
+            lines.append(
+                f"{'- ' if i == 0 else '  '}**{t['user']}**{note.get(normal(t['user']), '')} {reply}{mark} — {JUDGEMENTS.get(t['user'], 'good')}{'  ' if i < len(ts) - 1 else ''}"
+            )
+    return lines
+
+
 def main() -> None:
     found = {n: json.loads((OUT / f"{n}.json").read_text()) for n in ARMS}
     seen = json.loads((OUT / "seen.json").read_text())
-    turns = iter(found["acceptance-dense"]["turns"])
-    items = [(group, [next(turns) for _ in asked]) for group, asked in dialogues()]
-    bad = [(g, ts) for g, ts in items if any(JUDGEMENTS.get(t["user"], "good").startswith("bad") for t in ts)]
-    strict = [(g, ts) for g, ts in items if not any(normal(t["user"]) in seen for t in ts)]
-    strict_bad = [x for x in strict if x in bad]
+    dense = found["acceptance-dense"]["turns"]
+    items = [(g, kept(dense, g, asked)) for g, asked in dialogues()]
+    gone = [("retired: " + g, kept(dense, g, asked)) for g, asked in dialogues(retired=True)]
+    assert all(ts for _, ts in items + gone)
+    newer = set(json.loads(EVAL_PROMPTS.read_text())["newer"])
+    new, first = ([x for x in items if (x[1][0]["user"] in newer) is w] for w in (True, False))
     replies = [t for _, ts in items for t in ts]
+    met = {p for c in seen["met"].values() for p in c}
+    unmet = [t for t in dense if not t["group"].startswith("retired")]
+    assert not met & {normal(t["user"]) for t in unmet}
     looped = [t for t in replies if t["loops"] or "repeats" in JUDGEMENTS.get(t["user"], "")]
     ended = sum(t["end"] == "eos" for t in replies)
-    same = all(
-        [t["ids"] for t in found["acceptance-dense"]["turns"]] == [t["ids"] for t in f["turns"]] for f in found.values()
-    )
-    never_seen = {n: summary([t for t in f["turns"] if normal(t["user"]) not in seen]) for n, f in found.items()}
+    same = all([t["ids"] for t in dense] == [t["ids"] for t in f["turns"]] for f in found.values())
+    arms = {n: summary([t for t in f["turns"] if not t["group"].startswith("retired")]) for n, f in found.items()}
+    reached = sum(not bad(ts) for _, ts in items) >= 0.8 * len(items)
+    groups = list(dict.fromkeys(g for g, _ in items))
 
     lines = [
         "# Evaluation of the bundled demo pair",
@@ -55,40 +87,44 @@ def main() -> None:
         "",
         "## Replies",
         "",
-        f"60 single prompts and 10 chats of three turns, written before the training data was made. **{len(items) - len(bad)} of {len(items)} are good**: grammatical and on topic, a chat only",
-        f"when all its turns are. {ended} of {len(replies)} replies ended by themselves. {len(looped)} of {len(replies)} replies loop or repeat themselves. All were read and judged by the recipe's author; the transcripts are below.",
+        f"60 single prompts and 10 chats of three turns. **{good(items)} are good**: grammatical and on topic, a chat only when all its turns are. The aim was 8 of 10{'' if reached else ', which is **not reached**'}.",
+        f"{ended} of {len(replies)} replies ended by themselves. {len(looped)} of {len(replies)} replies loop or repeat themselves. All were read and judged by eye, the newer ones by whoever worded them; the transcripts are below.",
         "",
-        f"How far they are held out: prompts were compared without case, punctuation, articles and contractions, but a gap in the filter (closed since) let {sum(normal(t['user']) in seen for t in replies)} of the {len(replies)} turns through behind an",
-        f'opening word ("Hi! what is a dream?", mostly one to six times in 867,000 chats; {", ".join(f"“{k}” {v} times" for k, v in seen.items() if v > 20)}). Without these items: **{len(strict) - len(strict_bad)} of {len(strict)} are good**.',
-        "Subjects are not held out: the model has met eggs and volcanoes in other words. That is what it can do: known subjects in new words. Free small talk outside the",
-        "rules' subjects often goes wrong (see the acceptance prompts' replies: \"I had pancakes for breakfast.\" gets nonsense).",
+        "| kind | good | worded before training | worded after it |",
+        "|---|---|---|---|",
+        *(
+            f"| {g} | {good([x for x in items if x[0] == g])} | {good([x for x in first if x[0] == g])} | {good([x for x in new if x[0] == g])} |"
+            for g in groups
+        ),
+        f"| all | {good(items)} | {good(first)} | {good(new)} |",
+        "",
+        "### How they are held out",
+        "",
+        f"No turn of the 70 is a user turn of the training chats ({seen['user turns']:,}) or a line of the running text ({seen['lines of text']:,}), nor the end of one. Compared without case,",
+        "punctuation, articles, contractions and opening words (`evaluate.py unseen`).",
+        "",
+        f"The first set of 70 did not hold to that: 18 items had got into the training chats behind an opening word (“Hi! what is a dream?”), and {len(gone) - 18} more are the end of a longer",
+        f"turn (“A very good morning.”) or a line of the running text (“Hello!”). These {len(gone)} were replaced by the {len(new)} items marked *(newer)*: same kind and subject, another wording.",
+        "The newer ones were worded by someone who had read the first set's replies, were changed only where training had met the wording, and were committed before the",
+        "model was asked; each was asked once. The earlier items stand at the end with their replies and do not count; "
+        f"**{good(gone)}** of them were good. The gap between that and the newer",
+        "items is what wording is worth to this model: it knows its subjects in the wordings it was taught and in near ones, and often fails in free ones.",
+        "",
+        "Subjects are not held out: the model has met eggs and volcanoes in other words. Free small talk outside the rules' subjects often goes wrong.",
         "",
         "## Acceptance",
         "",
-        "The 90 turns above and 120 further prompts (`acceptance_prompts.json`), which no training chat has as a user turn. Drafts are what the head proposes, two a round.",
+        f"The {len(replies)} turns above and 120 further prompts (`acceptance_prompts.json`), none of them met in training by the same comparison. Drafts are what the head proposes, two a round.",
         "",
         "| head | drafts | first draft | second draft (per round) | block-3 rate | mean acceptance length |",
         "|---|---|---|---|---|---|",
+        *(rates(label, arms[n]) for n, label in ARMS.items()),
     ]
-    for n, label in ARMS.items():
-        f = found[n]
-        lines.append(
-            f"| {label} | {f['drafts']:,} | {f['per_position'][0]:.3f} | {f['per_position'][1]:.3f} | {f['block_3_rate']:.3f} | {f['mean_acceptance_length']:.2f} |"
-        )
+    drop = arms["acceptance-dense"]["block_3_rate"] - arms["acceptance-dense-forget"]["block_3_rate"]
+    newest = summary([t for _, ts in new for t in ts])
     lines += [
         "",
-        "Only turns that were not let through as said above:",
-        "",
-        "| head | drafts | first draft | second draft | block-3 rate |",
-        "|---|---|---|---|---|",
-    ]
-    for n, label in ARMS.items():
-        f = never_seen[n]
-        lines.append(
-            f"| {label} | {f['drafts']:,} | {f['per_position'][0]:.3f} | {f['per_position'][1]:.3f} | {f['block_3_rate']:.3f} |"
-        )
-    drop = found["acceptance-dense"]["block_3_rate"] - found["acceptance-dense-forget"]["block_3_rate"]
-    lines += [
+        f"On the {newest['replies']} newer turns alone: {newest['drafts']:,} drafts, first draft {newest['per_position'][0]:.3f}, block-3 rate {newest['block_3_rate']:.3f} (dense head).",
         "",
         f"Token ids of the three runs are {'equal' if same else 'NOT equal'}: the head changes speed, never words.",
         "",
@@ -106,29 +142,28 @@ def main() -> None:
         "",
         "## Transcripts",
         "",
+        *transcripts(items, {normal(t["user"]): " *(newer)*" for _, ts in new for t in ts}),
+        "",
+        "### Replies to the acceptance prompts (not judged, greedy)",
+        "",
     ]
-    last = ""
-    for group, ts in items:
-        if group != last:
-            lines += ["", f"### {group}", ""]
-            last = group
-        for i, t in enumerate(ts):
-            mark = " *(loops)*" if loops(t["reply"]) else ""
-            met = " *(met in training behind an opening word)*" if normal(t["user"]) in seen else ""
-            reply = t["reply"].replace("\n", " / ")
-            lines.append(
-                f"{'- ' if i == 0 else '  '}**{t['user']}**{met} {reply}{mark} — {JUDGEMENTS.get(t['user'], 'good')}{'  ' if i < len(ts) - 1 else ''}"
-            )
-    lines += ["", "### Replies to the acceptance prompts (not judged, greedy)", ""]
-    for t in found["acceptance-dense"]["turns"]:
+    for t in dense:
         if t["group"] == "acceptance":
             lines.append(f"- **{t['user']}** " + t["reply"].replace("\n", " / "))
+    lines += [
+        "",
+        "## Earlier items that training had met (not counted)",
+        "",
+        "Marked turns are those that training met: as a user turn of its chats, as the end of one, as a line of the running text or as the end of one.",
+        "",
+        *transcripts(gone, dict.fromkeys(met, " *(met)*")),
+    ]
     # No two blank lines in a row.
     lines = [lines[0], *(b for a, b in pairwise(lines) if a or b)]
     EVALUATION.mkdir(parents=True, exist_ok=True)
     (EVALUATION / "evaluation.md").write_text("\n".join(lines) + "\n")
     print(
-        f"{len(items) - len(bad)} of {len(items)} good; strict {len(strict) - len(strict_bad)} of {len(strict)}; ended {ended} of {len(replies)}; loops {len(looped)}; ids equal: {same}"
+        f"{good(items)} good (before {good(first)}, newer {good(new)}, retired {good(gone)}); ended {ended} of {len(replies)}; loops {len(looped)}; ids equal: {same}"
     )
 
 

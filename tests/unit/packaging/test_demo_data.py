@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from demo_model import clean, pack
+from demo_model import clean, evaluate, pack
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
@@ -35,6 +35,33 @@ def test_the_two_evaluation_sets_do_not_overlap() -> None:
     more = [clean.normal(p) for p in json.loads(Path(clean.__file__).with_name("acceptance_prompts.json").read_text())]
     assert len(set(more)) == len(more)
     assert not set(more) & clean.held_out()
+
+
+def test_the_quality_set_is_70_items_and_counts_none_that_training_had_met() -> None:
+    raw = json.loads(Path(clean.__file__).with_name("eval_prompts.json").read_text())
+    counted, retired = (evaluate.dialogues(), evaluate.dialogues(retired=True))
+    assert [len(turns) for _, turns in counted].count(1) == 60
+    assert [len(turns) for _, turns in counted].count(3) == 10
+    assert len(retired) == len(raw["newer"]) == 26
+    assert set(raw["newer"]) <= {turns[0] for _, turns in counted}
+    kinds = [sorted(clean.normal(t) for _, turns in part for t in turns) for part in (counted, retired)]
+    assert not set(kinds[0]) & set(kinds[1])
+    assert set(kinds[0]) | set(kinds[1]) == clean.held_out()
+
+
+def test_a_prompt_is_found_as_a_text_of_its_own_and_as_the_end_of_one() -> None:
+    texts = ["Hi! What's a volcano?", "What is a volcano made of?", "Tell me, what is a volcano?", "hello"]
+    equal, ends = evaluate.meetings(texts, {"what is volcano", "hello"})
+    assert equal == {"what is volcano": 1, "hello": 1}
+    assert ends == {"what is volcano": 1}
+
+
+def test_earlier_replies_are_kept_only_for_the_same_turns_of_the_same_kind() -> None:
+    chat = [{"user": u, "group": "chat"} for u in "abc"]
+    before = [{"user": "a", "group": "list"}, *chat]
+    assert evaluate.kept(before, "retired chat", list("abc")) == chat
+    assert evaluate.kept(before, "chat", list("ab")) == chat[:2]
+    assert evaluate.kept(before, "list", list("abc")) == []
 
 
 def test_replies_are_cut_at_whole_sentences() -> None:
