@@ -212,7 +212,7 @@ class Engine:
             raise ContextFull(
                 f"This chat has {len(prompt)} tokens, the model reads {self._pair.info.context_length}.",
                 kept="All messages are kept.",
-                todo="Start a new chat, or delete earlier turns.",
+                todo="Shorten the message, delete earlier turns, or start a new chat.",
             )
         return prompt
 

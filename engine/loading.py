@@ -59,7 +59,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
     """
     started = perf_counter()
     report(LoadProgress("Looking at the model"))
-    path, revision = locate(options.target) if options.target else (demo_target(), "")
+    path, revision = locate(options.target) if options.target is not None else (demo_target(), "")
     checkpoint = open_folder(path, revision)
     parameters = _count_parameters(checkpoint)
     backend = backends.detect(dense_bytes=2 * parameters)
@@ -70,7 +70,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
         report(LoadProgress("Reading weights", done, total))
 
     target = load_target(checkpoint, backend, weights_read, cancel)
-    report(LoadProgress("Reading the MTP head"))
+    report(LoadProgress("Looking for the MTP head"))
     drafter, why_none = None, ""
     try:
         drafter = load_drafter(checkpoint, target, options)

@@ -186,8 +186,8 @@ class Pace:
             self._notices.append(
                 Notice(
                     "park",
-                    f"Parked: a {best}-row verify costs {ratio:.1f} x one row here; a round would give about "
-                    f"{gain:.1f} tokens for {cost:.1f} classic steps.",
+                    f"Parked: a {best}-row verify costs {ratio:.1f} x one row here. With drafting and accept hook a "
+                    f"round costs {cost:.1f} classic steps and gives about {gain:.1f} tokens.",
                 )
             )
         elif self._width == 1:

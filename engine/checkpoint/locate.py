@@ -30,6 +30,8 @@ def locate(place: str) -> tuple[Path, str]:
     Raises:
         CheckpointError: neither a folder nor a complete cached snapshot. Nothing is downloaded.
     """
+    if not place.strip():
+        raise CheckpointError("No model was named.", todo="Give the path of a model folder, or a repo id.")
     path = Path(place).expanduser()
     if path.is_dir():
         return path.resolve(), ""

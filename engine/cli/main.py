@@ -7,6 +7,7 @@ opened; 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -54,5 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of a pipe went away (`pacenote chat ... | head`). Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print("The output cannot be written: the disk is full.", file=sys.stderr)
         return 1
     return code

@@ -173,7 +173,11 @@ def test_the_fingerprint_follows_weights_and_config(folders: tuple[Path, Path]) 
 
 @pytest.mark.parametrize(
     ("place", "words"),
-    [("/nowhere/at/all", "There is no folder"), ("owner/not-in-the-cache", "not in the Hugging Face cache")],
+    [
+        ("", "No model was named"),
+        ("/nowhere/at/all", "There is no folder"),
+        ("owner/not-in-the-cache", "not in the Hugging Face cache"),
+    ],
 )
 def test_places_that_do_not_exist(place: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
