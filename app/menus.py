@@ -58,7 +58,8 @@ MENUS: tuple[tuple[str, tuple[Entry | None, ...]], ...] = (
             Entry("edit_last", "Edit Last Message", "edit_last", ("Ctrl+Shift+Up",)),
             None,
             Entry("rename", "Rename Chat…", "rename_chat"),
-            Entry("delete", "Delete Chat", "delete_chat", ("Ctrl+Backspace",)),
+            # No shortcut: in a text field the key deletes a word. The list of chats has its own.
+            Entry("delete", "Delete Chat", "delete_chat"),
         ),
     ),
     (

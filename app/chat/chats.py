@@ -298,9 +298,10 @@ class Chats(QObject):
 
     def _bring_back(self, number: int, show: bool) -> None:
         self._store.restore_conversation(number)
-        self.list_changed.emit()
         if show:
+            # Before the list is filled: it marks the chat that is open.
             self.open(number)
+        self.list_changed.emit()
 
     @Slot(int)
     def delete_message(self, message: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QTextDocument
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
@@ -12,6 +14,7 @@ from app.theme.manager import current, text_font, use_class
 from app.theme.tokens import TRANSCRIPT
 
 MAX_LINES = 8
+MAC = sys.platform == "darwin"
 
 
 class Composer(QWidget):
@@ -175,6 +178,12 @@ class _Box(QPlainTextEdit):
             else:
                 self.textCursor().insertText("\n")
                 self.ensureCursorVisible()
+        elif key == Qt.Key.Key_Backspace and modifiers == Qt.KeyboardModifier.ControlModifier and MAC:
+            # Cmd+Backspace: Qt's text boxes do not know it.
+            cursor = self.textCursor()
+            if not cursor.hasSelection():
+                cursor.movePosition(cursor.MoveOperation.StartOfLine, cursor.MoveMode.KeepAnchor)
+            cursor.removeSelectedText()
         elif key == Qt.Key.Key_Up and not self.toPlainText():
             self.up_in_empty.emit()
         elif key == Qt.Key.Key_Escape:

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Signal,
     Slot,
 )
-from PySide6.QtGui import QAction, QColor, QPainter
+from PySide6.QtGui import QAction, QColor, QKeySequence, QPainter, QShortcut
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -126,12 +126,17 @@ class Sidebar(QFrame):
         self.list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.list.customContextMenuRequested.connect(self._on_menu)
-        self.list.selectionModel().currentChanged.connect(self._on_current)
+        # Not the current index: the list makes its first row current by itself when it gets the focus.
+        self.list.selectionModel().selectionChanged.connect(self._on_selected)
         self._menu_for = 0
         self._rename = QAction("Rename…", self)
         self._rename.triggered.connect(self._on_rename)
         self._delete = QAction("Delete", self)
         self._delete.triggered.connect(self._on_delete)
+        # Of the list only: in a text field the same key deletes a word, or a line on a Mac.
+        self._delete_key = QShortcut(QKeySequence("Ctrl+Backspace"), self.list)
+        self._delete_key.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self._delete_key.activated.connect(self._on_delete_key)
         self._quiet = False
         top = QHBoxLayout()
         top.setContentsMargins(10, 10, 10, 2)
@@ -178,11 +183,16 @@ class Sidebar(QFrame):
     def _on_search(self) -> None:
         self.searched.emit(self.search.text())
 
-    @Slot(QModelIndex)
-    def _on_current(self, index: QModelIndex) -> None:
-        number = index.data(ID_ROLE)
+    @Slot()
+    def _on_selected(self) -> None:
+        number = self._selected()
         if number is not None and not self._quiet:
             self.chosen.emit(number)
+
+    def _selected(self) -> int | None:
+        """The chat of the row that is marked."""
+        marked = self.list.selectedIndexes()
+        return marked[0].data(ID_ROLE) if marked else None
 
     @Slot(QPoint)
     def _on_menu(self, where: QPoint) -> None:
@@ -203,6 +213,13 @@ class Sidebar(QFrame):
     @Slot()
     def _on_delete(self) -> None:
         self.delete.emit(self._menu_for)
+
+    @Slot()
+    def _on_delete_key(self) -> None:
+        """Deletes the row that is marked. A chat that the search hides has none."""
+        number = self._selected()
+        if number is not None:
+            self.delete.emit(number)
 
 
 class _Row(QStyledItemDelegate):

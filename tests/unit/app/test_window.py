@@ -18,8 +18,10 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QFileDialog, QLineE
 from pytestqt.qtbot import QtBot
 
 from app import paths, sessionlog
+from app.chat import composer
 from app.chat.empty import DEFAULT_EXAMPLES, examples
 from app.chat.item import Item
+from app.chat.sidebar import ID_ROLE
 from app.replay import Pieces
 from app.services import Services
 from app.settings import Settings
@@ -776,6 +778,69 @@ def test_settings_that_cannot_be_saved_are_told(window: MainWindow, monkeypatch:
     window.services.change_settings(dataclasses.replace(Settings(), top_k=7))
     assert "settings could not be saved" in window.banner.text
     assert window.services.settings.top_k == 7
+
+
+@pytest.mark.parametrize("where", ["composer", "search", "find"])
+def test_ctrl_backspace_in_a_text_field_deletes_a_word_and_no_chat(
+    qtbot: QtBot, window: MainWindow, where: str
+) -> None:
+    """The shortcut of Delete Chat took the key from every text field and deleted the open chat."""
+    ask(qtbot, window, "precious")
+    chat = window.services.chats.current
+    window.activateWindow()
+    if where == "find":
+        window.find_in_chat()
+    field = {"composer": window.composer.box, "search": window.sidebar.search, "find": window.find_bar.line}[where]
+    field.setFocus()
+    for character in "some words":
+        qtbot.keyClick(field, character)
+    qtbot.keyClick(field, Qt.Key.Key_Backspace, Qt.KeyboardModifier.ControlModifier)
+    text = field.text() if isinstance(field, QLineEdit) else window.composer.text()
+    assert text == "some "
+    assert window.services.chats.current == chat
+    assert window.services.store.conversation(chat) is not None
+
+
+def test_cmd_backspace_in_the_composer_deletes_to_the_start_of_the_line(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(composer, "MAC", True)
+    window.composer.set_text("one\ntwo three")
+    qtbot.keyClick(window.composer.box, Qt.Key.Key_Backspace, Qt.KeyboardModifier.ControlModifier)
+    assert window.composer.text() == "one\n"
+
+
+def test_ctrl_backspace_in_the_list_deletes_the_marked_chat_and_no_hidden_one(qtbot: QtBot, window: MainWindow) -> None:
+    """With a search that hides the open chat the shortcut deleted it all the same."""
+    ask(qtbot, window, "apples")
+    apples = window.services.chats.current
+    window.new_chat()
+    ask(qtbot, window, "pears")
+    pears, store = window.services.chats.current, window.services.store
+    window.activateWindow()
+    window.sidebar.search.setText("apples")
+    qtbot.waitUntil(lambda: window.sidebar.model.rowCount() == 2)
+    window.sidebar.list.setFocus()
+    qtbot.keyClick(window.sidebar.list, Qt.Key.Key_Backspace, Qt.KeyboardModifier.ControlModifier)
+    assert window.services.chats.current == pears, "the focus alone opens nothing"
+    assert store.conversation(apples) is not None
+    assert store.conversation(pears) is not None
+    window.sidebar.search.clear()
+    qtbot.waitUntil(lambda: window.sidebar.model.rowCount() == 3)
+    qtbot.keyClick(window.sidebar.list, Qt.Key.Key_Backspace, Qt.KeyboardModifier.ControlModifier)
+    assert store.conversation(pears) is None
+
+
+def test_undoing_a_deletion_marks_the_chat_that_comes_back(qtbot: QtBot, window: MainWindow) -> None:
+    """The list was filled before the chat was open, so it marked another one, and a click there did nothing."""
+    ask(qtbot, window, "apples")
+    window.new_chat()
+    ask(qtbot, window, "pears")
+    pears = window.services.chats.current
+    window.actions_by_key["delete"].trigger()
+    window.actions_by_key["undo_delete"].trigger()
+    assert window.services.chats.current == pears
+    assert window.sidebar.list.currentIndex().data(ID_ROLE) == pears
 
 
 def test_an_example_starts_a_chat(qtbot: QtBot, window: MainWindow) -> None:
