@@ -5,18 +5,25 @@ from __future__ import annotations
 import sys
 
 from PySide6.QtCore import QObject, Slot
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication
 
 from app import __version__, dialogs, paths
 from app.crash import CrashLog
 from app.paths import Paths
 from app.services import Services
+from app.signals import Signals
 from app.single import SingleInstance
-from app.store import StoreError
 from app.theme import Theme
 from app.theme.tokens import BODY
 from app.window import MainWindow
 from app.worker import Loader
+from engine import KnownError
+
+NOT_HEARD = KnownError(
+    "Pacenote is open already, but its window does not answer.",
+    kept="Nothing was changed.",
+    todo="Close that window, or end its process, then start again.",
+)
 
 
 class Application(QObject):
@@ -28,6 +35,7 @@ class Application(QObject):
         self.services = Services(where, load, self)
         self.theme = Theme(qt, self.services.settings.theme)
         self.window = MainWindow(self.services, self.theme, crash_log=where.crash_log)
+        self._ending = False
         self.crash.bug.connect(self._on_bug)
         self.crash.known.connect(self.window.on_error)
         self.services.loader.bug.connect(self.crash.write)
@@ -48,6 +56,16 @@ class Application(QObject):
     def close(self) -> None:
         self.services.close()
         self.crash.remove()
+
+    @Slot()
+    def end(self) -> None:
+        """As if the user had quit. Asked again while a question about unsaved replies is open: without an answer."""
+        if self._ending:
+            QApplication.exit(1)
+            return
+        self._ending = True
+        self.window.quit()
+        self._ending = False
 
     @Slot(str)
     def _on_bug(self, trace: str) -> None:
@@ -72,21 +90,37 @@ def make_qt(argv: list[str]) -> QApplication:
 
 def run(argv: list[str], load: Loader | None = None) -> int:
     """Run until the window closes. Returns the exit status."""
-    qt = make_qt(argv)
-    where = paths.resolve()
-    single = SingleInstance(where.lock)
+    return open_window(make_qt(argv), load)
+
+
+def open_window(qt: QApplication, load: Loader | None = None) -> int:
+    """Run until the window closes, or say why it cannot open. Returns the exit status."""
+    try:
+        where = paths.resolve()
+        single = SingleInstance(where.lock)
+    except KnownError as error:
+        return _cannot_start(error)
     if not single.first:
-        return 0 if single.knock() else 1
+        return 0 if single.knock() else _cannot_start(NOT_HEARD)
     try:
         application = Application(qt, where, load)
-    except StoreError as error:
-        QMessageBox.critical(None, "Pacenote", f"{error}\n\n{error.detail}")
+    except KnownError as error:
         single.close()
-        return 1
+        return _cannot_start(error)
     single.raised.connect(application.window.show_and_raise)
+    signals = Signals(application)
+    signals.ended.connect(application.end)
     try:
         application.start()
         return qt.exec()
     finally:
+        signals.close()
         application.close()
         single.close()
+
+
+def _cannot_start(error: KnownError) -> int:
+    """Said in the terminal and in a dialog: who started from a desktop sees no terminal."""
+    sys.stderr.write(f"{error}\n{error.detail}\n")
+    dialogs.cannot_start(error)
+    return 1

@@ -31,6 +31,15 @@ def show_crash_log(parent: QWidget, path: Path | None) -> QMessageBox:
     return _box(parent, "The last crash that was recorded", f"Kept in {previous}", text)
 
 
+def cannot_start(error: KnownError) -> None:
+    """Modal: there is no window behind it."""
+    box = QMessageBox(QMessageBox.Icon.Critical, "Pacenote", error.what)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setInformativeText(f"{error.kept} {error.todo}".strip())
+    box.setDetailedText(error.detail)
+    box.exec()
+
+
 def about(parent: QWidget) -> QMessageBox:
     return _box(parent, f"Pacenote {__version__}", "The same words, sooner. Runs entirely on this computer.", "")
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
+
+from engine import KnownError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Paths:
 
 
 def resolve() -> Paths:
-    """The folders to use, created when missing. Raises OSError when they cannot be made."""
+    """The folders to use, created when missing. Raises KnownError when they cannot be made."""
     home = os.environ.get("PACENOTE_HOME")
     if home:
         base = Path(home).expanduser()
@@ -55,5 +60,32 @@ def resolve() -> Paths:
             Path(platformdirs.user_log_dir("Pacenote", appauthor=False)),
         )
     for folder in (paths.data, paths.config, paths.logs, paths.sessions):
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(folder, str(error), full=error.errno in FULL) from error
     return paths
+
+
+def cannot_write(folder: Path, detail: str, *, full: bool = False) -> KnownError:
+    """Why nothing can be kept in a folder, and what to do: the sentence of a start that fails."""
+    full = full or _is_full(folder)
+    fix = "Free some space there" if full else "Make it a folder that you can write to"
+    return KnownError(
+        f"Pacenote cannot start: {'the disk is full at' if full else 'it cannot write to its folder'} {folder}.",
+        kept="Nothing was changed.",
+        todo=f"{fix}, or set PACENOTE_HOME to another folder.",
+        detail=detail,
+    )
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether the disk of a folder, or of its nearest parent that exists, has no room left."""
+    for place in (folder, *folder.parents):
+        try:
+            space = os.statvfs(place)
+        except OSError:
+            continue
+        writable = not space.f_flag & os.ST_RDONLY
+        return writable and (space.f_bavail == 0 or (space.f_files > 0 and space.f_favail == 0))
+    return False

@@ -8,11 +8,16 @@ from pathlib import Path
 from PySide6.QtCore import QLockFile, QObject, Signal, Slot
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from app.paths import cannot_write
+
 TIMEOUT_MS = 1000
 
 
 class SingleInstance(QObject):
-    """`first` says whether we are the one. The first one emits `raised` when another start knocks."""
+    """`first` says whether we are the one. The first one emits `raised` when another start knocks.
+
+    Raises KnownError when the lock cannot be written: then nothing else could be either.
+    """
 
     raised = Signal()
 
@@ -23,6 +28,9 @@ class SingleInstance(QObject):
         # A lock whose process is gone is taken over; a slow start must not be taken for dead.
         self._lock.setStaleLockTime(0)
         self.first = self._lock.tryLock(100)
+        reason = self._lock.error()
+        if not self.first and reason is not QLockFile.LockError.LockFailedError:
+            raise cannot_write(lock.parent, f"{lock}: {reason.name}")
         self._server: QLocalServer | None = None
         if self.first:
             self._listen()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import faulthandler
+import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app import main, paths
-from app.application import Application
+from app import display, main, paths
+from app.application import Application, open_window
 from app.crash import CrashLog
 from app.single import SingleInstance
 from app.store import StoreError
+from engine import KnownError
 from tests.unit.app.fakes import FakeLoader
 
 
@@ -30,21 +36,141 @@ def test_without_a_display_it_names_the_terminal_chat(
     assert "pacenote chat" in capsys.readouterr().err
 
 
+@pytest.fixture
+def nothing_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux without any display."""
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+
+
 @pytest.mark.parametrize(
-    ("name", "value", "expected"),
+    ("name", "value"),
     [
-        ("DISPLAY", ":0", True),
-        ("WAYLAND_DISPLAY", "wayland-0", True),
-        ("QT_QPA_PLATFORM", "offscreen", True),
-        ("QT_QPA_PLATFORM", "xcb", False),
+        ("DISPLAY", ":98765"),
+        ("DISPLAY", "unix:71.0"),
+        ("DISPLAY", "127.0.0.1:58999"),
+        ("DISPLAY", "nonsense"),
+        ("WAYLAND_DISPLAY", "wayland-71"),
+        ("QT_QPA_PLATFORM", "xcb"),
     ],
 )
-def test_what_counts_as_a_display(monkeypatch: pytest.MonkeyPatch, name: str, value: str, expected: bool) -> None:
-    for other in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
-        monkeypatch.delenv(other, raising=False)
+def test_a_display_that_does_not_answer_is_said_and_does_not_abort(
+    nothing_shown: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, value: str
+) -> None:
+    """With a dead DISPLAY Qt aborted the process: exit 134 and a core."""
     monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert main.has_display() is expected
+    assert main.main(["pacenote"]) == 2
+    said = capsys.readouterr().err
+    assert "pacenote chat" in said
+    assert value in said or name == "QT_QPA_PLATFORM"
+
+
+def test_a_display_that_answers_is_used(nothing_shown: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as x, socket.socket(socket.AF_UNIX) as wayland, socket.socket() as far:
+        x.bind(str(tmp_path / "X71"))
+        wayland.bind(str(tmp_path / "wayland-71"))
+        far.bind(("127.0.0.1", 0))
+        for server in (x, wayland, far):
+            server.listen()
+        monkeypatch.setattr(display, "X_SOCKETS", tmp_path)
+        monkeypatch.setattr(display, "X_PORT", far.getsockname()[1] - 10)
+        for answers in (":71", "unix:71.0"):
+            monkeypatch.setenv("DISPLAY", answers)
+            assert display.why_none() == ""
+        monkeypatch.setenv("DISPLAY", "127.0.0.1:10.0")
+        assert display.why_none() == ""
+        monkeypatch.delenv("DISPLAY")
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-71")
+        assert display.why_none() == ""
+        monkeypatch.setenv("WAYLAND_DISPLAY", str(tmp_path / "wayland-71"))
+        assert display.why_none() == ""
+
+
+def test_a_platform_set_by_hand_needs_no_display(nothing_shown: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    assert display.why_none() == ""
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What modal dialogs say."""
+    said: list[str] = []
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: said.append(f"{box.text()} {box.informativeText()}"))
+    return said
+
+
+def test_a_home_that_is_a_file_is_told(
+    qapp: QApplication, home: Path, told: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was a traceback."""
+    home.write_text("")
+    assert open_window(qapp) == 1
+    for said in (told[0], capsys.readouterr().err):
+        assert "cannot write to its folder" in said
+        assert str(home) in said
+        assert "set PACENOTE_HOME" in said
+
+
+def test_a_home_that_takes_no_lock_is_told_and_not_taken_for_another_window(
+    qapp: QApplication, told: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A read-only or full home: the lock failed, that was read as "another window is open", and nothing was said."""
+    monkeypatch.setattr(paths.Paths, "lock", property(lambda where: where.data / "missing" / "pacenote.lock"))
+    assert open_window(qapp) == 1
+    for said in (told[0], capsys.readouterr().err):
+        assert "cannot write to its folder" in said
+        assert "set PACENOTE_HOME" in said
+
+
+def test_a_full_disk_at_start_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    with pytest.raises(KnownError, match="disk is full") as caught:
+        paths.resolve()
+    assert "Free some space" in caught.value.todo
+
+
+def test_a_second_start_that_is_not_heard_says_so(
+    qapp: QApplication, told: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = SingleInstance(paths.resolve().lock)
+    assert first._server is not None
+    first._server.close()
+    assert open_window(qapp) == 1
+    assert "does not answer" in told[0]
+    assert "does not answer" in capsys.readouterr().err
+    first.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_window_in_order(
+    qapp: QApplication, loader: FakeLoader, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Ctrl-C in the terminal was a KeyboardInterrupt inside a timer, and the window stayed."""
+    closed: list[str] = []
+    real = Application.close
+
+    def close(application: Application) -> None:
+        closed.append("visible" if application.window.isVisible() else "closed")
+        real(application)
+
+    monkeypatch.setattr(Application, "close", close)
+    before = signal.getsignal(number)
+    timer = QTimer()
+    timer.setSingleShot(True)
+    timer.timeout.connect(lambda: os.kill(os.getpid(), number))
+    timer.start(50)
+    assert open_window(qapp, loader) == 0
+    assert closed == ["closed"]
+    assert signal.getsignal(number) is before
+    # A second request to quit may wait in the queue; no other test is to meet it.
+    qapp.processEvents()
+    QTimer.singleShot(0, qapp.quit)
+    qapp.exec()
 
 
 def test_a_second_start_raises_the_first(qtbot: QtBot, tmp_path: Path) -> None:
