@@ -9,6 +9,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLay
 from app.theme.manager import use_class
 from engine import KnownError
 
+MOST_ACTIONS = 3
+
 
 class ErrorCard(QFrame):
     """Shows one error. `acted` carries the key of the action that was pressed."""
@@ -19,15 +21,16 @@ class ErrorCard(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         use_class(self, "error")
-        self._action = ""
+        self._actions: list[str] = []
         self._what = _label()
         self._what.setStyleSheet("font-weight: 600;")
         self._rest = _label()
         self._detail = _label()
         use_class(self._detail, "caption")
-        self._button = QPushButton()
-        use_class(self._button, "plain")
-        self._button.clicked.connect(self._act)
+        self._buttons = [QPushButton() for _ in range(MOST_ACTIONS)]
+        for button in self._buttons:
+            use_class(button, "plain")
+            button.clicked.connect(self._act)
         self._fold = QPushButton("Details")
         use_class(self._fold, "quiet")
         self._fold.clicked.connect(self._toggle)
@@ -35,7 +38,8 @@ class ErrorCard(QFrame):
         use_class(self._copy, "quiet")
         self._copy.clicked.connect(self.copy)
         row = QHBoxLayout()
-        row.addWidget(self._button)
+        for button in self._buttons:
+            row.addWidget(button)
         row.addWidget(self._fold)
         row.addWidget(self._copy)
         row.addStretch()
@@ -46,8 +50,8 @@ class ErrorCard(QFrame):
             layout.addWidget(widget)
         layout.addLayout(row)
 
-    def show_error(self, error: dict[str, str], action: tuple[str, str] | None = None) -> None:
-        """error: keys what, kept, todo, detail. action: (key, label) of the one button."""
+    def show_error(self, error: dict[str, str], *actions: tuple[str, str]) -> None:
+        """error: keys what, kept, todo, detail. actions: (key, label) of each button, MOST_ACTIONS at most."""
         self._what.setText(error.get("what", ""))
         self._rest.setText(" ".join(part for part in (error.get("kept", ""), error.get("todo", "")) if part))
         self._detail.setText(error.get("detail", ""))
@@ -56,11 +60,15 @@ class ErrorCard(QFrame):
         self._fold.setVisible(has_detail)
         self._fold.setText("Details")
         self._copy.setVisible(False)
-        self._action = action[0] if action else ""
-        self._button.setVisible(action is not None)
-        if action:
-            self._button.setText(action[1])
+        self._actions = [key for key, _ in actions]
+        for number, button in enumerate(self._buttons):
+            button.setVisible(number < len(actions))
+            button.setText(actions[number][1] if number < len(actions) else "")
         self.setAccessibleName(self._what.text())
+
+    def buttons(self) -> list[QPushButton]:
+        """Those of the actions that are offered."""
+        return self._buttons[: len(self._actions)]
 
     @property
     def text(self) -> str:
@@ -75,7 +83,10 @@ class ErrorCard(QFrame):
 
     @Slot()
     def _act(self) -> None:
-        self.acted.emit(self._action)
+        for key, button in zip(self._actions, self.buttons(), strict=True):
+            if button is self.sender():
+                self.acted.emit(key)
+                return
 
     @Slot()
     def _toggle(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetrics, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
 from app.theme.icons import icon
@@ -32,6 +32,8 @@ class Header(QFrame):
         self.model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.model.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
         self.model_menu = QMenu(self.model)
+        # The arrow stands right of the text; the menu does not take that over.
+        self.model_menu.setLayoutDirection(QGuiApplication.layoutDirection())
         self.model.setMenu(self.model_menu)
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 0, 8, 0)

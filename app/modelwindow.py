@@ -100,15 +100,28 @@ class ModelWindow(Frame):
         self._load_error = error
         info = self.services.loader.info
         self.header.show_model(info.name if info is not None else "No model")
-        self.empty.show_error(error, info)
+        actions = [("open", "Open model…")]
+        settings = self.services.settings
+        if info is None and (settings.target or settings.head):
+            # Otherwise the next start fails the same way, and nothing leads to a model that works.
+            actions.append(("demo", "Use the demo model"))
+        actions.append(("dismiss_load", "Dismiss"))
+        self.empty.show_error(error, info, *actions)
         if self.stack.currentWidget() is self.transcript:
-            self.show_banner(error, ("open", "Open model…"))
+            self.show_banner(error, *actions)
         self.refresh_live()
 
     @Slot(str)
     def _on_load_action(self, key: str) -> None:
         if key == "open":
             self.open_model()
+        elif key == "demo":
+            self.services.change_settings(dataclasses.replace(self.services.settings, target="", head=""))
+            self.reload_model()
+        elif key == "dismiss_load":
+            self._load_error = None
+            self.banner.hide()
+            self.on_model()
 
     @Slot(dict)
     def on_error(self, error: dict[str, str]) -> None:
@@ -122,8 +135,8 @@ class ModelWindow(Frame):
     def _on_store_recovered(self) -> None:
         self.banner.hide()
 
-    def show_banner(self, error: dict[str, str], action: tuple[str, str]) -> None:
-        self.banner.show_error(error, action)
+    def show_banner(self, error: dict[str, str], *actions: tuple[str, str]) -> None:
+        self.banner.show_error(error, *actions)
         self.banner.show()
 
     @Slot(str)
@@ -131,5 +144,5 @@ class ModelWindow(Frame):
         self.banner.hide()
         if key == "save":
             self.services.generations.save_again()
-        elif key == "open":
-            self.open_model()
+        else:
+            self._on_load_action(key)

@@ -109,7 +109,8 @@ class EmptyChat(QWidget):
         self._loading(True)
         self.error.hide()
 
-    def show_error(self, error: dict[str, str], current: EngineInfo | None) -> None:
+    def show_error(self, error: dict[str, str], current: EngineInfo | None, *actions: tuple[str, str]) -> None:
+        """actions: the card's buttons, (key, label)."""
         if current is not None:
             self.show_model(current)
         else:
@@ -117,7 +118,7 @@ class EmptyChat(QWidget):
             self._about.setText("No model is loaded.")
             self._loading(False)
         self._examples.setVisible(current is not None)
-        self.error.show_error(error, ("open", "Open model…"))
+        self.error.show_error(error, *actions)
         self.error.show()
 
     def _loading(self, loading: bool) -> None:

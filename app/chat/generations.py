@@ -253,6 +253,8 @@ class Generations(QObject):
             self._failing = True
             told = as_dict(error)
             told["kept"] = "The reply is kept in this window and saved as soon as there is room."
+            # This card has a button for it; others that tell of the same failure have none.
+            told["todo"] = told["todo"].replace("try again", "press Save again")
             self.store_failed.emit(told)
 
     def _recovered(self) -> None:

@@ -119,7 +119,7 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     text = str(error)
     low = text.lower()
     if "full" in low:
-        what, todo = "The disk is full, so the chat cannot be saved.", "Free some space, then press Save again."
+        what, todo = "The disk is full, so the chat cannot be saved.", "Free some space, then try again."
     elif "readonly" in low or "unable to open" in low:
         what, todo = "The conversations file cannot be written.", "Check the permissions of its folder."
     elif "locked" in low or "busy" in low:

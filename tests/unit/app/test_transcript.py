@@ -204,7 +204,7 @@ def test_an_error_folds_out_without_losing_its_state(transcript: Transcript) -> 
     assert "<b>d</b>" in card.text
     acted: list[tuple[int, str]] = []
     transcript.act.connect(lambda number, key: acted.append((number, key)))
-    card._button.click()
+    card.buttons()[0].click()
     assert acted == [(1, "regenerate")]
 
 

@@ -460,17 +460,23 @@ def test_a_full_disk_is_told_nothing_is_lost_and_the_window_stays_usable(
     connection = window.services.store.db.connection
     item = held(qtbot, window, loader, "fill it", at=2)
     window.services.generations.flush()
+    told: list[dict[str, str]] = []
+    window.services.chats.failed.connect(told.append)
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {pages}")
     loader.release()
     idle(qtbot, window)
     assert not window.banner.isHidden()
     assert "disk is full" in window.banner.text
+    assert "press Save again" in window.banner.text
+    assert [button.text() for button in window.banner.buttons()] == ["Save again"]
     assert item.content == loader.answer, "still on screen, whole"
     assert window.services.generations.unsaved() == 1
     window.composer.set_text("y" * 50_000)
     qtbot.keyClick(window.composer.box, Qt.Key.Key_Return)
     assert window.composer.text() == "y" * 50_000, "what could not be saved stays in the composer"
+    assert "Save again" not in told[0]["todo"], "its card has only OK"
+    assert [button.text() for button in window.banner.buttons()] == ["OK"]
     connection.execute("PRAGMA max_page_count = 100000")
     window.services.generations.save_again()
     assert window.services.generations.unsaved() == 0
@@ -841,6 +847,44 @@ def test_undoing_a_deletion_marks_the_chat_that_comes_back(qtbot: QtBot, window:
     window.actions_by_key["undo_delete"].trigger()
     assert window.services.chats.current == pears
     assert window.sidebar.list.currentIndex().data(ID_ROLE) == pears
+
+
+def test_the_model_menu_is_not_mirrored(window: MainWindow) -> None:
+    """It took over the layout that puts the arrow of its button to the right."""
+    assert window.header.model_menu.layoutDirection() is Qt.LayoutDirection.LeftToRight
+
+
+def test_a_custom_model_that_fails_at_start_leads_to_the_demo_and_can_be_dismissed(
+    qtbot: QtBot, qapp: QApplication, loader: FakeLoader
+) -> None:
+    """The next start said "No model", and nothing offered one that works."""
+    theme = Theme(qapp, "light")
+    services = Services(paths.resolve(), loader)
+    services.change_settings(dataclasses.replace(Settings(), target="/gone"))
+    window = MainWindow(services, theme)
+    window.show()
+    loader.fail = CheckpointError("There is no such folder.", todo="x")
+    services.start()
+    qtbot.waitUntil(lambda: not services.loader.loading)
+    card = window.empty.error
+    buttons = {button.text(): button for button in card.buttons()}
+    assert list(buttons) == ["Open model…", "Use the demo model", "Dismiss"]
+    buttons["Dismiss"].click()
+    assert card.isHidden()
+    assert window.header.model.text() == "No model"
+    loader.fail = CheckpointError("There is no such folder.", todo="x")
+    window.reload_model()
+    qtbot.waitUntil(lambda: not services.loader.loading)
+    next(button for button in card.buttons() if "demo" in button.text()).click()
+    qtbot.waitUntil(lambda: services.loader.info is not None)
+    assert services.settings.target == ""
+    assert card.isHidden()
+    window.close()
+    services.close()
+    window.deleteLater()
+    services.deleteLater()
+    theme.setParent(None)
+    theme.deleteLater()
 
 
 def test_an_example_starts_a_chat(qtbot: QtBot, window: MainWindow) -> None:
