@@ -13,6 +13,7 @@ from app.paths import Paths
 from app.services import Services
 from app.signals import Signals
 from app.single import SingleInstance
+from app.store.database import DamagedStore, move_aside
 from app.theme import Theme
 from app.theme.tokens import BODY
 from app.window import MainWindow
@@ -31,8 +32,9 @@ class Application(QObject):
 
     def __init__(self, qt: QApplication, where: Paths, load: Loader | None = None) -> None:
         super().__init__()
-        self.crash = CrashLog(where.crash_log, self)
+        # First, because it may raise: then nothing else is left open.
         self.services = Services(where, load, self)
+        self.crash = CrashLog(where.crash_log, self)
         self.theme = Theme(qt, self.services.settings.theme)
         self.window = MainWindow(self.services, self.theme, crash_log=where.crash_log)
         self._ending = False
@@ -103,7 +105,15 @@ def open_window(qt: QApplication, load: Loader | None = None) -> int:
     if not single.first:
         return 0 if single.knock() else _cannot_start(NOT_HEARD)
     try:
-        application = Application(qt, where, load)
+        try:
+            application = Application(qt, where, load)
+        except DamagedStore as error:
+            sys.stderr.write(f"{error}\n{error.detail}\n")
+            if not dialogs.start_empty(error):
+                single.close()
+                return 1
+            move_aside(where.database)
+            application = Application(qt, where, load)
     except KnownError as error:
         single.close()
         return _cannot_start(error)

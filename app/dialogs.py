@@ -40,6 +40,21 @@ def cannot_start(error: KnownError) -> None:
     box.exec()
 
 
+def start_empty(error: KnownError) -> bool:
+    """Ask whether a damaged conversations file is to be moved aside. Modal: there is no window behind it."""
+    box = QMessageBox(QMessageBox.Icon.Critical, "Pacenote", error.what)
+    box.setInformativeText(
+        "Pacenote can move it aside and start with no chats. The damaged file is kept beside the new one, as "
+        "chats.db.damaged and the date."
+    )
+    box.setDetailedText(error.detail)
+    fresh = box.addButton("Move aside and start empty", QMessageBox.ButtonRole.AcceptRole)
+    leave = box.addButton("Quit", QMessageBox.ButtonRole.RejectRole)
+    box.setDefaultButton(leave)
+    box.exec()
+    return box.clickedButton() is fresh
+
+
 def about(parent: QWidget) -> QMessageBox:
     return _box(parent, f"Pacenote {__version__}", "The same words, sooner. Runs entirely on this computer.", "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from dataclasses import dataclass
@@ -64,7 +65,14 @@ def resolve() -> Paths:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, str(error), full=error.errno in FULL) from error
+        make_private(folder)
     return paths
+
+
+def make_private(path: Path) -> None:
+    """For this user only, whatever the umask is: chats are in there. A file system without modes is left as it is."""
+    with contextlib.suppress(OSError):
+        path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def cannot_write(folder: Path, detail: str, *, full: bool = False) -> KnownError:

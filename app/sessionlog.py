@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 
 from app.happenings import Ids
+from app.paths import make_private
 from engine import EngineInfo, Event, EventLog, KnownError, Notice, Request
 
 FILES = 3
@@ -17,9 +19,13 @@ class SessionLogs:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._log: EventLog | None = None
+        self._path = folder
 
     def begin(self, ids: Ids, info: EngineInfo, request: Request, detailed: bool) -> None:
-        self._log = EventLog(log_path(self._folder, ids.conversation_uid), files=FILES)
+        self._path = log_path(self._folder, ids.conversation_uid)
+        with contextlib.suppress(OSError):
+            self._path.touch(mode=0o600)
+        self._log = EventLog(self._path, files=FILES)
         self._log.begin(info, request, detailed=detailed)
 
     def write(self, event: Event) -> None:
@@ -28,6 +34,8 @@ class SessionLogs:
 
     def end(self) -> Notice | None:
         log, self._log = self._log, None
+        # A file begun in the middle of the reply has the mode of the umask; its folder is private all the time.
+        make_private(self._path)
         return log.take_notice() if log is not None else None
 
 

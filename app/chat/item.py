@@ -66,7 +66,9 @@ def caption(
     """(one line, tool tip) for the figures of a reply, empty when it has none. stats: `stats_dict` of ReplyStats."""
     if not stats:
         return "", ""
-    parts = [figures.count(stats["tokens"], "token"), figures.speed(stats["tokens_per_second"])]
+    parts = [figures.count(stats["tokens"], "token")]
+    if stats["tokens"] > 1:  # the first token comes with the prompt, so one alone has no speed
+        parts.append(figures.speed(stats["tokens_per_second"]))
     parts.append(f"first after {figures.seconds(stats['prefill_seconds'])}")
     if stats["drafted"]:
         parts.append(f"accepted {figures.percent(stats['acceptance_rate'])}")

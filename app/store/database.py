@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
+from app.paths import make_private
 from app.store.schema import MIGRATIONS
 from engine import KnownError
+
+SUFFIXES = ("", "-wal", "-shm")
+"""Of the files that belong together."""
 
 
 class StoreError(KnownError):
     """The conversations file cannot be read or written."""
+
+
+class DamagedStore(StoreError):
+    """The conversations file is damaged. `move_aside` makes room for an empty one."""
 
 
 class Database:
@@ -23,6 +33,11 @@ class Database:
 
     def __init__(self, path: Path, migrations: Sequence[str] = MIGRATIONS) -> None:
         self.path = path
+        # Before the first word is in it. SQLite gives its two side files the mode of this one.
+        with contextlib.suppress(OSError):
+            path.touch(mode=0o600)
+        for suffix in SUFFIXES:
+            make_private(path.with_name(path.name + suffix))
         try:
             # isolation_level None: transactions are exactly those opened by `write`.
             self.connection = sqlite3.connect(path, isolation_level=None, timeout=5.0)
@@ -66,7 +81,10 @@ class Database:
                 raise
 
     def _backup(self, version: int) -> None:
-        copy = sqlite3.connect(self.path.with_name(f"{self.path.name}.v{version}.backup"))
+        backup = self.path.with_name(f"{self.path.name}.v{version}.backup")
+        backup.touch(mode=0o600)
+        make_private(backup)
+        copy = sqlite3.connect(backup)
         try:
             self.connection.backup(copy)
         finally:
@@ -125,12 +143,32 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     elif "locked" in low or "busy" in low:
         what, todo = "Another program holds the conversations file.", "Close it, then try again."
     elif "malformed" in low or "not a database" in low:
-        what, todo = (
+        return DamagedStore(
             "The conversations file is damaged.",
-            "Move it away to start an empty one, or restore a backup beside it.",
+            kept="It is left as it is.",
+            todo="A start of Pacenote that meets the damage offers to move the file aside and begin an empty one.",
+            detail=f"{path}\n{type(error).__name__}: {text}",
         )
     else:
         what, todo = "The conversations file could not be used.", "Try again; if it stays, report the detail."
     return StoreError(
         what, kept="What was saved before is safe.", todo=todo, detail=f"{path}\n{type(error).__name__}: {text}"
     )
+
+
+def move_aside(path: Path) -> Path:
+    """Keep a damaged file, and what belongs to it, under another name. Returns that name. Raises StoreError."""
+    target = path.with_name(f"{path.name}.damaged-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}")
+    try:
+        for suffix in reversed(SUFFIXES):
+            part = path.with_name(path.name + suffix)
+            if part.exists():
+                part.rename(target.with_name(target.name + suffix))
+    except OSError as error:
+        raise StoreError(
+            "The damaged conversations file could not be moved.",
+            kept="It is left as it is.",
+            todo="Check the permissions of its folder.",
+            detail=f"{path}: {error}",
+        ) from error
+    return target

@@ -17,7 +17,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app import display, main, paths
+from app import dialogs, display, main, paths
 from app.application import Application, open_window
 from app.crash import CrashLog
 from app.single import SingleInstance
@@ -270,3 +270,23 @@ def test_the_application_starts_and_shows_what_it_found(
     application.theme.setParent(None)
     application.theme.deleteLater()
     application.deleteLater()
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_damaged_store_can_be_moved_aside_and_is_kept(
+    qapp: QApplication, loader: FakeLoader, monkeypatch: pytest.MonkeyPatch, *, fresh: bool
+) -> None:
+    """The window said to move it away and ended; nothing did so."""
+    where = paths.resolve()
+    where.database.write_bytes(b"garbage " * 1000)
+    monkeypatch.setattr(dialogs, "start_empty", lambda error: fresh)
+    QTimer.singleShot(300, qapp.quit)
+    assert open_window(qapp, loader) == (0 if fresh else 1)
+    kept = list(where.data.glob("chats.db.damaged-*"))
+    assert len(kept) == fresh
+    assert (kept[0] if fresh else where.database).read_bytes() == b"garbage " * 1000
+    if fresh:
+        assert where.database.read_bytes().startswith(b"SQLite format 3")
+    qapp.processEvents()
+    QTimer.singleShot(0, qapp.quit)
+    qapp.exec()

@@ -20,15 +20,16 @@ from pytestqt.qtbot import QtBot
 from app import paths, sessionlog
 from app.chat import composer
 from app.chat.empty import DEFAULT_EXAMPLES, examples
-from app.chat.item import Item
+from app.chat.item import Item, caption
 from app.chat.sidebar import ID_ROLE
+from app.panel.meter import stats_dict
 from app.replay import Pieces
 from app.services import Services
 from app.settings import Settings
 from app.store.values import State
 from app.theme import Theme
 from app.window import MainWindow
-from engine import CheckpointError, ContextFull, Request, Segment
+from engine import CheckpointError, ContextFull, Request, Segment, StatsBuilder
 from tests.unit.app.fakes import LONG, FakeLoader
 
 
@@ -885,6 +886,43 @@ def test_a_custom_model_that_fails_at_start_leads_to_the_demo_and_can_be_dismiss
     services.deleteLater()
     theme.setParent(None)
     theme.deleteLater()
+
+
+def test_chats_and_logs_are_private_whatever_the_umask(
+    qtbot: QtBot, qapp: QApplication, loader: FakeLoader, home: Path
+) -> None:
+    """They could be read by every user of the machine."""
+    old = os.umask(0)
+    try:
+        (home / "data").mkdir(parents=True)
+        (home / "data" / "chats.db").touch()  # of an older Pacenote
+        services = Services(paths.resolve(), loader)
+        theme = Theme(qapp, "light")
+        window = MainWindow(services, theme)
+        services.start()
+        qtbot.waitUntil(lambda: services.loader.info is not None)
+        ask(qtbot, window, "secret")
+        data = services.paths.data
+        modes = {path.name: path.stat().st_mode & 0o777 for path in [data, *data.rglob("*")]}
+        window.close()
+        services.close()
+    finally:
+        os.umask(old)
+    logs = [name for name in modes if name.endswith(".jsonl")]
+    assert len(logs) == 1
+    assert (modes["data"], modes["sessions"]) == (0o700, 0o700)
+    for name in ("chats.db", "chats.db-wal", "chats.db-shm", *logs):
+        assert modes[name] == 0o600, name
+    window.deleteLater()
+    services.deleteLater()
+    theme.setParent(None)
+    theme.deleteLater()
+
+
+def test_one_token_has_no_speed() -> None:
+    """A reply that was stopped after its first token said 0.0 tok/s."""
+    stats = {**stats_dict(StatsBuilder().build()), "tokens": 1}
+    assert "tok/s" not in caption(stats, 1, "stopped")[0]
 
 
 def test_an_example_starts_a_chat(qtbot: QtBot, window: MainWindow) -> None:
