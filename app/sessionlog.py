@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -36,7 +37,9 @@ class SessionLogs:
         log, self._log = self._log, None
         # A file begun in the middle of the reply has the mode of the umask; its folder is private all the time.
         make_private(self._path)
-        return log.take_notice() if log is not None else None
+        notice = log.take_notice() if log is not None else None
+        # Its own kind: the panel shows a "decline" under "Block size", with which this has nothing to do.
+        return dataclasses.replace(notice, kind="log") if notice is not None else None
 
 
 def log_path(folder: Path, conversation_uid: str) -> Path:

@@ -172,6 +172,11 @@ class MainWindow(ModelWindow):
     def _on_message_action(self, message: int, key: str) -> None:
         if key == "regenerate":
             self.services.chats.regenerate(message)
+        elif key == "edit":
+            reply = self.services.store.message(message)
+            if reply is not None and reply.parent_id is not None:
+                self.services.chats.edit(reply.parent_id)
+                self.composer.setFocus()
 
     # menu
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from app.chat.item import Item
 from app.theme.icons import icon
@@ -38,12 +39,11 @@ class Actions(QWidget):
         use_class(self._count, "caption")
         row.addWidget(self._count)
         row.addWidget(self._button("right", "Next version"))
-        self._caption = QLabel()
+        self._caption = _Elided()
         use_class(self._caption, "caption")
         if item.role == "assistant":
             row.addSpacing(GAP_8)
-            row.addWidget(self._caption)
-            row.addStretch()
+            row.addWidget(self._caption, 1)
 
     def _button(self, key: str, name: str) -> QToolButton:
         button = QToolButton()
@@ -70,7 +70,7 @@ class Actions(QWidget):
         self._buttons["right"].setEnabled(item.branch < item.branches and not item.streaming)
         self._count.setVisible(several)
         self._count.setText(f"{item.branch}/{item.branches}")
-        self._caption.setText(item.caption)
+        self._caption.show_text(item.caption)
         self._caption.setToolTip(item.caption_tip)
         self.setVisible(not item.streaming)
 
@@ -93,3 +93,25 @@ class Actions(QWidget):
     @Slot()
     def _on_clicked(self) -> None:
         self.pressed.emit(self.sender().objectName())
+
+
+class _Elided(QLabel):
+    """One line that ends in "…" where there is no room for all of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._whole = ""
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def show_text(self, text: str) -> None:
+        self._whole = text
+        self.setAccessibleName(text)
+        self._elide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        self.setText(self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, self.width()))

@@ -17,7 +17,7 @@ from app.panel.meter import Meter, stats_dict
 from app.store import Repository, StoreError
 from app.store.values import State, StoredMessage
 from app.worker import EngineThread
-from engine import EndReason, EngineInfo, Finished, Notice, PrefillProgress, Request, Round, Text
+from engine import ContextFull, EndReason, EngineInfo, Finished, Notice, PrefillProgress, Request, Round, Text
 
 FLUSH_MS = 400
 """The partial answer is on disk at least this often, so a crash costs at most half a second of it."""
@@ -188,6 +188,9 @@ class Generations(QObject):
             return
         if event.error is not None:
             item.error = as_dict(event.error)
+            if isinstance(event.error, ContextFull) and not item.content:
+                # The same message would not fit again; what helps is a shorter one.
+                item.error["kind"] = "context"
         else:
             item.error = {
                 "what": "Pacenote made a mistake while writing this reply.",

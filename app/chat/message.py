@@ -86,7 +86,8 @@ class MessageView(QWidget):
             self._error = ErrorCard(self)
             self._error.acted.connect(self._on_error_action)
             self._error.resized.connect(self._on_resized)
-        self._error.show_error(self.item.error, ("regenerate", "Regenerate"))
+        too_long = self.item.error.get("kind") == "context"
+        self._error.show_error(self.item.error, ("edit", "Edit") if too_long else ("regenerate", "Regenerate"))
         self._error.show()
 
     def _place_below(self, y: int, left: int, width: int, *, right: bool = False) -> int:

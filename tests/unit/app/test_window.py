@@ -29,7 +29,7 @@ from app.settings import Settings
 from app.store.values import State
 from app.theme import Theme
 from app.window import MainWindow
-from engine import CheckpointError, ContextFull, Request, Segment, StatsBuilder
+from engine import CheckpointError, ContextFull, Notice, Request, Segment, StatsBuilder
 from tests.unit.app.fakes import LONG, FakeLoader
 
 
@@ -923,6 +923,52 @@ def test_one_token_has_no_speed() -> None:
     """A reply that was stopped after its first token said 0.0 tok/s."""
     stats = {**stats_dict(StatsBuilder().build()), "tokens": 1}
     assert "tok/s" not in caption(stats, 1, "stopped")[0]
+
+
+def test_a_message_that_does_not_fit_can_be_edited(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its card offered Regenerate, which fails again."""
+
+    def too_long(_: Request) -> tuple[str, str]:
+        raise ContextFull("The message is too long.", todo="Shorten it.")
+
+    monkeypatch.setattr(loader, "_script", too_long)
+    window.services.load()
+    qtbot.waitUntil(lambda: not window.services.loader.loading)
+    item = ask(qtbot, window, "very long")
+    view = window.transcript.view(item.id)
+    assert view is not None
+    assert view._error is not None
+    (button,) = view._error.buttons()
+    assert button.text() == "Edit"
+    button.click()
+    assert window.composer.editing
+    assert window.composer.text() == "very long"
+
+
+def test_a_session_log_that_is_off_is_not_told_under_block_size(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sessionlog.EventLog, "take_notice", lambda _: Notice("decline", "The session log is off: the disk is full.")
+    )
+    item = ask(qtbot, window, "q")
+    assert "session log" not in window.panel.width_label.text()
+    assert "session log" in item.caption_tip
+
+
+def test_figures_that_do_not_fit_end_in_an_ellipsis(qtbot: QtBot, window: MainWindow) -> None:
+    """They were cut in the middle of a word."""
+    item = ask(qtbot, window, "q")
+    view = window.transcript.view(item.id)
+    assert view is not None
+    label = view._actions._caption
+    assert label.text() == item.caption
+    window.resize(640, 480)
+    view._actions.resize(260, 28)
+    assert label.text().endswith("…")
+    assert item.caption.startswith(label.text().rstrip("…").rstrip())
 
 
 def test_an_example_starts_a_chat(qtbot: QtBot, window: MainWindow) -> None:
