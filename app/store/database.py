@@ -16,6 +16,9 @@ from engine import KnownError
 SUFFIXES = ("", "-wal", "-shm")
 """Of the files that belong together."""
 
+CHECKED_BYTES = 64 << 20
+"""A file up to this size is checked at every start."""
+
 
 class StoreError(KnownError):
     """The conversations file cannot be read or written."""
@@ -45,6 +48,7 @@ class Database:
             raise explain(error, path) from error
         self.connection.row_factory = sqlite3.Row
         try:
+            self._check()
             self._migrate(migrations)
             # WAL with NORMAL: a killed program loses nothing that was committed; a power cut at most the last moments.
             self.connection.execute("PRAGMA journal_mode = WAL")
@@ -56,6 +60,13 @@ class Database:
         except StoreError:
             self.connection.close()
             raise
+
+    def _check(self) -> None:
+        """Damage in the middle of the file, before anything is written to it. Larger files are not read through."""
+        if self.path.stat().st_size <= CHECKED_BYTES:
+            found = self.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise explain(sqlite3.DatabaseError(f"malformed: {found}"), self.path)
 
     def _migrate(self, migrations: Sequence[str]) -> None:
         version = int(self.connection.execute("PRAGMA user_version").fetchone()[0])

@@ -21,7 +21,8 @@ from app import dialogs, display, main, paths
 from app.application import Application, open_window
 from app.crash import CrashLog
 from app.single import SingleInstance
-from app.store import StoreError
+from app.store import Database, Repository, StoreError
+from app.store.database import DamagedStore
 from engine import KnownError
 from tests.unit.app.fakes import FakeLoader
 
@@ -290,3 +291,18 @@ def test_a_damaged_store_can_be_moved_aside_and_is_kept(
     qapp.processEvents()
     QTimer.singleShot(0, qapp.quit)
     qapp.exec()
+
+
+def test_damage_in_the_middle_of_the_store_is_met_at_the_start(tmp_path: Path) -> None:
+    """It was met later, when the window was open and could not offer anything."""
+    path = tmp_path / "chats.db"
+    store = Repository(Database(path))
+    for n in range(200):
+        store.create_conversation(f"chat {n} " + "x" * 200)
+    store.db.close()
+    whole = bytearray(path.read_bytes())
+    for page in range(2, len(whole) // 4096):
+        whole[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    path.write_bytes(whole)
+    with pytest.raises(DamagedStore):
+        Database(path)
