@@ -99,6 +99,8 @@ class Request:
     ignore_eos: bool = False  # benchmarks that need a fixed length
 
     def __post_init__(self) -> None:
+        # A plain "always" from a caller or a file would fail every `is` comparison silently.
+        object.__setattr__(self, "speculation", Speculation(self.speculation))
         if not 2 <= self.block_size <= MAX_BLOCK:
             raise ValueError(f"block_size must be between 2 and {MAX_BLOCK}")
         if not 0 <= self.seed < 2**32:

@@ -316,3 +316,13 @@ def test_a_block_wider_than_was_probed_is_declined_in_words(engine: Engine) -> N
     assert [e.text for e in events if isinstance(e, Notice)] == [
         "Blocks of more than 5 rows were not found exact here; 5 are used."
     ]
+
+
+def test_speculation_may_be_given_by_name_and_nothing_else(engine: Engine) -> None:
+    """A plain "always" was once treated as "on", and parked."""
+    request = Request((Message("user", "fox"),), max_tokens=12, speculation="always")
+    assert request.speculation is Speculation.ALWAYS
+    _, events = write(engine, request)
+    assert all(e.width > 1 for e in events if isinstance(e, Round))
+    with pytest.raises(ValueError, match="maybe"):
+        Request((Message("user", "fox"),), speculation="maybe")
