@@ -30,7 +30,7 @@ PROMPTS = st.lists(st.integers(0, 399), min_size=1, max_size=40)
 
 
 @given(prompt=PROMPTS, sampler=SAMPLERS, seed=st.integers(0, 2**32 - 1), length=st.integers(2, 30), luck=st.randoms())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=18, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_widths_give_the_tokens_and_caches_of_classic_decode(
     pair: Pair, prompt: list[int], sampler: Sampler, seed: int, length: int, luck: random.Random
 ) -> None:

@@ -76,13 +76,13 @@ def test_events_come_in_order_and_add_up(engine: Engine) -> None:
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_a_chat_is_the_same_in_every_arm_warm_and_cold(pair: Pair, temperature: float) -> None:
-    """Five turns. Arms: classic, always at 2, 3, 5 rows, pace. Each also cold, from an engine that kept nothing."""
+    """Three turns. Arms: classic, always at 2, 3, 5 rows, pace. Each also cold, from an engine that kept nothing."""
     arms = [("off", 3), ("always", 2), ("always", 3), ("always", 5), ("on", 4)]
     told: dict[tuple, list] = {}
     for mode, block in arms:
         for cold in (False, True):
             chat = Chat(Engine(pair))
-            for n in range(5):
+            for n in range(3):
                 if cold:
                     chat.engine = Engine(pair)
                 chat.say(
