@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
@@ -244,8 +244,3 @@ def _count_parameters(checkpoint: Checkpoint) -> int:
             size = size * 32 // bits
         total += size
     return total
-
-
-def without_drafter(pair: Pair, reason: str) -> Pair:
-    """The same pair in classic decode, for a device that has no room for the head."""
-    return replace(pair, drafter=None, costs=None, info=replace(pair.info, drafter=None, drafter_reason=reason))
