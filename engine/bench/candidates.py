@@ -26,7 +26,7 @@ from engine.bench.statistics import Ratio, Spread, speed_ratio, spread
 from engine.bench.synthetic import SHAPES, random_target
 from engine.bench.tables import table
 from engine.exactness import ladder
-from engine.exactness.explain import Difference, explain, first_context
+from engine.exactness.explain import Difference, explain_first
 from engine.exactness.probe import probe
 from engine.target import Target
 
@@ -34,6 +34,7 @@ WIDTHS = (3, 4)
 PROBED = (2, 3, 4, 5)
 CONTEXT = 64
 """Tokens before the timed block."""
+NOT_ONE_OPERATION = "no single operation, given equal inputs: the difference lies in what the caches hold"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Report:
     device: str
     verdict: str
     probes: tuple[tuple[str, tuple[int, ...], str, int], ...]  # name, widths passed, first failure, inputs
-    differences: tuple[str, ...]
+    differences: tuple[tuple[str, int, str, tuple[str, ...]], ...]  # name, width, context, operations in order
     step_ms: Spread
     measured: tuple[Measured, ...]
     control: tuple[Ratio, ...]  # stock against stock, per width
@@ -69,7 +70,7 @@ def run(
     say: told each result as it comes, so that an interrupted run on a lent machine is not lost.
     """
     candidates = list(ladder.candidates(target))
-    probes, broken = [], set()
+    probes, differences, broken = [], [], set()
     for candidate in candidates:
         ladder.try_on(target, candidate)
         result = probe(target, PROBED, context_length)
@@ -78,9 +79,11 @@ def run(
         say(f"probed {candidate.name}: widths {result.passed or 'none'} in {result.seconds:.1f} s {failure}")
         if "Error: " in failure:  # it cannot run here at all, so there is nothing to time
             broken.add(candidate.name)
-    ladder.try_on(target, candidates[0])
-    found = explain(target, first_context(target, WIDTHS[0]), WIDTHS[0])
-    say("\n".join(["width-dependent:", *_shortest(found)]))
+        elif failure:
+            where, found = explain_first(target, result.failures[0][0], context_length)
+            lines = tuple(_shortest(found)) or (NOT_ONE_OPERATION,)
+            differences.append((candidate.name, result.failures[0][0], where, lines))
+            say("\n".join([f"width-dependent {where}:", *lines]))
     timed = [c for c in candidates if c.name not in broken]
     measured, controls = [], []
     for width in WIDTHS:
@@ -98,7 +101,7 @@ def run(
     chunk = decision.engaged.chunk if decision.engaged else 0
     verdict = f"{decision.verdict.state.value}: {decision.verdict.kernel or 'no kernel'}. {decision.verdict.reason}"
     return Report(
-        name, target.backend.name, verdict, tuple(probes), tuple(_shortest(found)), spread(steps),
+        name, target.backend.name, verdict, tuple(probes), tuple(differences), spread(steps),
         tuple(measured), tuple(controls), chunk,
     )  # fmt: skip
 
@@ -174,8 +177,13 @@ def as_markdown(
         ("candidate", "widths passed", "first difference", "inputs"),
         [(n, ", ".join(map(str, w)) or "none", f or "-", str(i)) for n, w, f, i in report.probes],
     )
-    yield from ("", f"## Operations whose bytes depend on the width (stock, {WIDTHS[0]} rows)", "")
-    yield from [f"- {line}" for line in report.differences] or ["None, given equal inputs."]
+    yield from ("", "## Operations whose bytes depend on the width", "")
+    yield "Each operation gets the inputs of single steps, as a block and row by row; its first occurrence is named."
+    for candidate_name, width, where, lines in report.differences:
+        yield from ("", f"{candidate_name}, {width} rows{f', {where}' if where else ''}:", "")
+        yield from [f"- {line}" for line in lines]
+    if not report.differences:
+        yield from ("", "None.")
     yield from ("", "## Verify forward, milliseconds", "")
     yield f"One classic step: {_spread(report.step_ms)}. Context of {CONTEXT} tokens. forced_qmv chunk: {report.chunk}."
     yield ""

@@ -40,11 +40,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _explain(pair: Pair, widest: int) -> None:
     """Operation by operation, with the engaged kernel; stock ones where the engine declined."""
-    from engine.exactness.explain import explain, first_context
+    from engine.exactness.explain import explain_first
 
     for width in range(2, widest + 1):
-        differences = explain(pair.target, first_context(pair.target, width), width)
+        where, differences = explain_first(pair.target, width)
         if not differences:
-            print(f"width {width}  every operation gives the bytes of single rows on this input")
+            print(f"width {width}  every operation gives the bytes of single rows on these inputs")
         for number, difference in enumerate(differences):
-            print(f"width {width}  {'first: ' if not number else ''}{difference}")
+            print(f"width {width}  {f'first, {where}: ' if not number else ''}{difference}")

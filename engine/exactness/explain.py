@@ -16,6 +16,7 @@ from mlx_lm.models.gated_delta import normalize_qk
 from mlx_lm.models.qwen3_5 import GatedDeltaNet
 
 from engine.arrays import token_array
+from engine.exactness.kernels import Attention
 from engine.exactness.probe import Context, contexts
 from engine.target import Target
 
@@ -218,8 +219,10 @@ def _attention_operations(attention: Any, slot: Any, x: mx.array) -> Iterator[tu
     def rotate(t: mx.array, row: int) -> mx.array:
         return joined(attention.rope(split(t), offset=start + row))
 
-    yield "rope", _numbered(rotate), queries
     saved = _save(slot)
+    one_row = attention.scope.attention is Attention.ONE_ROW  # then neither ever sees a block
+    if not one_row:
+        yield "rope", _numbered(rotate), queries
     for row in range(x.shape[1]):
         attention(x[:, row : row + 1], None, slot)
     keys, values = slot.keys, slot.values  # the chain's, all rows
@@ -235,7 +238,8 @@ def _attention_operations(attention: Any, slot: Any, x: mx.array) -> Iterator[tu
             )
         )
 
-    yield "attention", _numbered(attend), queries
+    if not one_row:
+        yield "attention", _numbered(attend), queries
 
     def whole(t: mx.array) -> mx.array:
         if t.shape[1] > 1:
@@ -253,3 +257,15 @@ def _attention_operations(attention: Any, slot: Any, x: mx.array) -> Iterator[tu
 def first_context(target: Target, width: int, context_length: int = 2048) -> Context:
     """A context for `explain`: the probe's first."""
     return next(iter(contexts(target, width, context_length)))
+
+
+def explain_first(target: Target, width: int, context_length: int = 2048) -> tuple[str, list[Difference]]:
+    """`explain` in the first of the probe's contexts where an operation depends on the width.
+
+    Kernels change with the number of keys, so a short context can hide what a longer one shows. Returns where
+    ("after 130 tokens") and what; ("", []) when no context shows anything.
+    """
+    for context in contexts(target, width, context_length):
+        if found := explain(target, context, width):
+            return context.words, found
+    return "", []

@@ -30,7 +30,10 @@ def test_the_record_names_verdict_culprit_and_costs(target, tmp_path: Path, monk
     probes = {name: widths for name, widths, *_ in raw["probes"]}
     assert probes["stock"] == []
     assert probes["forced_qmv"] == [2, 3, 4, 5]
-    assert raw["differences"][0].startswith("in_proj_qkv of layer 1")
+    (name, width, where, operations), *_ = raw["differences"]
+    assert (name, width, where) == ("stock", 2, "after 8 tokens")
+    assert operations[0].startswith("in_proj_qkv of layer 1")
+    assert f"- {operations[0]}" in text
     assert "exact with other kernels" in text
     assert "a stamp" in text
     assert "the command" in text

@@ -8,7 +8,7 @@ import mlx.core as mx
 import pytest
 
 from engine.exactness import ladder
-from engine.exactness.explain import explain, first_context
+from engine.exactness.explain import explain, explain_first, first_context
 from engine.loading import Pair
 from engine.target import Target
 from tests.support.doubles import qmv_wide
@@ -46,6 +46,25 @@ def test_attention_is_named(target: Target, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(mx.fast, "scaled_dot_product_attention", width_dependent)
     found = explain(target, first_context(target, 3), 3)
     assert [(d.layer, d.operation) for d in found] == [(4, "attention"), (4, "attention layer as a whole")]
+
+
+def test_a_kernel_that_changes_with_the_number_of_keys_is_found_where_it_does(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short context hides it: CUDA's attention differs at 138 keys and not at 16."""
+    right = mx.fast.scaled_dot_product_attention
+
+    def long_blocks_differ(q: mx.array, k: mx.array, v: mx.array, **kwargs: object) -> mx.array:
+        out = right(q, k, v, **kwargs)
+        return out * (1 + 2**-20) if q.shape[2] > 1 and k.shape[2] > 100 else out
+
+    monkeypatch.setattr(mx.fast, "scaled_dot_product_attention", long_blocks_differ)
+    assert explain(target, first_context(target, 2), 2) == []
+    where, found = explain_first(target, 2, 512)
+    assert where == "after 130 tokens"
+    assert found[0].operation == "attention"
+    target.scope.block_limit = 0  # one query row at a time: no block is attended, so nothing depends on the width
+    assert explain_first(target, 2, 512) == ("", [])
 
 
 def test_rope_is_named(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
