@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -26,7 +27,7 @@ from engine.errors import CheckpointError, KnownError, LoadCancelled
 from engine.events import DrafterInfo, EngineInfo, ExactnessState, LoadProgress, Verdict
 from engine.exactness import cache, ladder
 from engine.pace import Costs
-from engine.quantize import Scheme, quantize_weights
+from engine.quantize import Plan, Scheme, quantize_weights
 from engine.request import LoadOptions
 from engine.target import Target, compute
 from engine.target.load import load_target
@@ -127,21 +128,17 @@ def _head_checkpoint(checkpoint: Checkpoint, options: LoadOptions) -> Checkpoint
 
 def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -> Drafter:
     tensors = read_head(_head_checkpoint(checkpoint, options), checkpoint.text_config)
-    scheme = Scheme.from_block(tensors.quantization)
     wanted, decided_by = quantize_switch(options.quantize_drafter)
     weights = tensors.weights
     skipped: tuple[str, ...] = ()
-    pre_packed = any(name.endswith(".scales") for name in weights)
-    if pre_packed:
+    if tensors.packed:
         decided_by = "checkpoint"
-    dense_bytes = _dense_bytes(tensors)
-    if wanted and not pre_packed:
-        quantized = quantize_weights(weights, scheme)
-        weights = quantized.weights
-        skipped = tuple(f"{name}: {reason}" for name, reason in quantized.skipped)
-    overrides = tensors.quantization or {}
     try:
-        head = build_head(checkpoint.text_config, weights, scheme, overrides)
+        if wanted and not tensors.packed:
+            quantized = quantize_weights(weights, tensors.plan)
+            weights = quantized.weights
+            skipped = tuple(f"{name}: {reason}" for name, reason in quantized.skipped)
+        head = build_head(checkpoint.text_config, weights, tensors.plan)
     except ValueError as e:
         raise CheckpointError(
             "The MTP head does not fit this model.",
@@ -155,7 +152,7 @@ def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -
     head.set_dtype(target.dtype)
     mx.eval(head.parameters())
     dtype = str(target.dtype).removeprefix("mlx.core.")
-    words = str(scheme) if packed else f"dense {dtype}"
+    words = representation(weights, tensors.plan) if packed else f"dense {dtype}"
     if packed and target.backend.compute in (Compute.DENSE_BF16, Compute.DENSE_FLOAT32):
         words += f", unpacked to {dtype} on this device"
     info = DrafterInfo(
@@ -163,10 +160,17 @@ def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -
         representation=words,
         decided_by=decided_by,
         bytes=_resident_bytes(head),
-        dense_bytes=dense_bytes,
+        dense_bytes=_dense_bytes(tensors),
         skipped=skipped,
     )
     return Drafter(head, target, info)
+
+
+def representation(weights: Mapping[str, mx.array], plan: Plan) -> str:
+    """The schemes of packed weights in words, the one with the most projections first."""
+    packed = [name.removesuffix(".scales") for name in weights if name.endswith(".scales")]
+    schemes = Counter(str(plan.named.get(projection) or plan.default) for projection in packed)
+    return ", ".join(scheme for scheme, _ in schemes.most_common())
 
 
 def _dense_bytes(tensors: HeadTensors) -> int:
@@ -175,15 +179,9 @@ def _dense_bytes(tensors: HeadTensors) -> int:
     for name, w in tensors.weights.items():
         if name.endswith((".scales", ".biases")):
             continue
-        stem = name.removesuffix(".weight")
-        if (scales := tensors.weights.get(f"{stem}.scales")) is not None:
-            block = (tensors.quantization or {}).get(stem)
-            group = (
-                int(block["group_size"])
-                if isinstance(block, dict)
-                else Scheme.from_block(tensors.quantization).group_size
-            )
-            total += 2 * scales.size * group
+        projection = name.removesuffix(".weight")
+        if (scales := tensors.weights.get(f"{projection}.scales")) is not None:
+            total += 2 * scales.size * (tensors.plan.named.get(projection) or tensors.plan.default).group_size
         else:
             total += w.nbytes
     return total

@@ -18,7 +18,7 @@ import mlx.nn as nn
 from mlx.utils import tree_flatten
 from mlx_lm.models.qwen3_5 import Model, ModelArgs
 
-from engine.checkpoint.head import linear_shapes, norm_shapes
+from engine.checkpoint.head_shapes import linear_shapes, norm_shapes
 from tests.support.tiny_tokenizer import VOCAB_SIZE, write_tiny_tokenizer
 
 
@@ -85,8 +85,8 @@ def head_weights(shape: Shape, seed: int = 1, agree: float = 1.0) -> dict[str, m
     mx.random.seed(seed)
     config = shape.text_config()
     weights: dict[str, mx.array] = {}
-    for name, (out, inn) in linear_shapes(config).items():
-        weights[f"{name}.weight"] = mx.random.normal((out, inn)) * (0.1 / inn**0.5)
+    for name, size in linear_shapes(config).items():
+        weights[f"{name}.weight"] = mx.random.normal(size) * (0.1 / size[-1] ** 0.5)
     eye = mx.eye(shape.hidden_size)
     noise = mx.random.normal((shape.hidden_size, shape.hidden_size)) / shape.hidden_size**0.5
     weights["fc.weight"] = mx.concatenate([agree * eye, (1.2 - agree) * noise], axis=1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import mlx.core as mx
 import pytest
 
-from engine.checkpoint.head import linear_shapes
+from engine.checkpoint.head_shapes import linear_shapes, norm_shapes
 from engine.loading import SWITCH, quantize_switch
-from engine.quantize import Scheme, quantize_weights
+from engine.quantize import Plan, Scheme, quantize_weights
 
 QWEN_27B = {
     "hidden_size": 5120,
@@ -22,17 +22,19 @@ MIB = 2**20
 def test_the_27b_head_shrinks_as_published() -> None:
     """810.0 MiB in bfloat16, 227.9 MiB at 4 bit group 64, ratio 0.281 (reference mtp.md 1.1), from shapes alone."""
     shapes = linear_shapes(QWEN_27B).values()
-    dense = sum(o * i * 2 for o, i in shapes)
+    assert len(shapes) == 8
+    norms = sum(2 * size for (size,) in norm_shapes(QWEN_27B).values())
+    dense = sum(2 * o * i for o, i in shapes) + norms
     scheme = Scheme()
-    packed = sum(o * i * scheme.bits // 8 + 2 * o * (i // scheme.group_size) * 2 for o, i in shapes)
+    packed = sum(o * i * scheme.bits // 8 + 2 * o * (i // scheme.group_size) * 2 for o, i in shapes) + norms
     assert round(dense / MIB, 1) == 810.0
-    assert round(packed / MIB, 1) == 227.8 or round(packed / MIB, 1) == 227.9
+    assert round(packed / MIB, 1) == 227.9
     assert round(packed / dense, 3) == 0.281
 
 
 def test_two_dimensional_weights_are_packed_and_types_kept() -> None:
     weights = {"a.weight": mx.ones((8, 128), dtype=mx.bfloat16), "n.weight": mx.ones(8, dtype=mx.bfloat16)}
-    out = quantize_weights(weights, Scheme())
+    out = quantize_weights(weights, Plan())
     assert set(out.weights) == {"a.weight", "a.scales", "a.biases", "n.weight"}
     assert out.weights["a.weight"].dtype == mx.uint32
     assert out.weights["a.scales"].dtype == mx.bfloat16, "quantization runs before any change of type"
@@ -45,7 +47,7 @@ def test_the_two_skips_say_why() -> None:
         "packed.scales": mx.ones((8, 2)),
         "odd.weight": mx.ones((8, 100)),
     }
-    out = quantize_weights(weights, Scheme())
+    out = quantize_weights(weights, Plan())
     assert out.weights["odd.weight"] is weights["odd.weight"]
     assert dict(out.skipped) == {
         "packed": "already quantized in the checkpoint",
@@ -55,7 +57,7 @@ def test_the_two_skips_say_why() -> None:
 
 def test_other_modes_are_refused() -> None:
     with pytest.raises(ValueError, match="nvfp4"):
-        quantize_weights({}, Scheme(mode="nvfp4"))
+        quantize_weights({"a.weight": mx.ones((8, 64))}, Plan(Scheme(mode="nvfp4")))
 
 
 def test_a_silent_config_means_affine_4_bit_group_64() -> None:
