@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QInputDialog
 
 from app import dialogs, figures, menus
 from app.chat.item import Item
+from app.chat.rehearsal import rehearse
 from app.errorcard import as_dict
 from app.modelwindow import ModelWindow
 from app.services import Services
@@ -77,6 +78,10 @@ class MainWindow(ModelWindow):
         generations.finished.connect(self._on_finished)
         generations.store_failed.connect(self._on_store_failed)
         generations.store_recovered.connect(self._on_store_recovered)
+
+    def rehearse(self) -> None:
+        """Spend a first reply's first-time costs now, about 30 ms, while nobody waits for anything."""
+        rehearse(self.transcript.viewport())
 
     # chats
 

@@ -556,43 +556,33 @@ def test_quitting_while_a_reply_is_written_keeps_it(qtbot: QtBot, window: MainWi
 def test_the_gui_thread_never_stalls_while_2000_tokens_stream(
     qtbot: QtBot, window: MainWindow, loader: FakeLoader, record_property: Callable[[str, object], None]
 ) -> None:
-    """Bug 1 and the issue's bound: a 20 ms heartbeat has no gap over 100 ms, from a source at full speed.
+    """Bug 1: a 20 ms heartbeat has no gap over 100 ms, from a source at full speed, in a window's very first reply.
 
     What other programs on this machine take is not ours: the time in which our threads were ready and got no core is
-    left out where the system tells it. Best of three tries, for what it does not tell. On a machine with more to do
-    than it has cores only this thread's own work is judged, and the output says so.
+    left out where the system tells it. On a machine with more to do than it has cores only this thread's own work is
+    judged, and the output says so.
     """
     loader.answer = LONG * 4
-    loader.pieces = Pieces(most=8)
-    window.services.load()
-    qtbot.waitUntil(lambda: not window.services.loader.loading)
     window.services.change_settings(dataclasses.replace(Settings(), max_tokens=100_000))
-    gaps: list[float] = []
-    works: list[float] = []
-    for turn in range(3):
-        heart = Heart()
-        item = ask(qtbot, window, f"write a lot, {turn}")
-        qtbot.waitUntil(lambda: window.transcript.up_to_date, timeout=20_000)
-        heart.stop()
-        tokens = int(item.caption.split()[0].replace(",", ""))
-        assert tokens >= 2000
-        sys.stderr.write(
-            f"heartbeat over {tokens} tokens, {len(item.content)} characters: {len(heart.gaps)} beats, longest gap "
-            f"{max(heart.gaps):.0f} ms ({max(heart.walls):.0f} ms with what others took), "
-            f"most work in a gap {max(heart.works):.0f} ms\n"
-        )
-        gaps.append(max(heart.gaps))
-        works.append(max(heart.works))
-        if gaps[-1] <= 100 and works[-1] <= 80:
-            break
-    # Below the bound: the rest is for painting by the system and for waits that are nobody's work.
-    assert min(works) <= 80
-    record_property("heartbeat_max_ms", min(gaps))
+    window.rehearse()  # as at the start of the application
+    heart = Heart()
+    item = ask(qtbot, window, "write a lot")
+    qtbot.waitUntil(lambda: window.transcript.up_to_date, timeout=20_000)
+    heart.stop()
+    tokens = int(item.caption.split()[0].replace(",", ""))
+    assert tokens >= 2000
+    gap, work = max(heart.gaps), max(heart.works)
+    sys.stderr.write(
+        f"heartbeat over {tokens} tokens, {len(item.content)} characters: {len(heart.gaps)} beats, longest gap "
+        f"{gap:.0f} ms ({max(heart.walls):.0f} ms with what others took), most work in a gap {work:.0f} ms\n"
+    )
+    record_property("heartbeat_max_ms", gap)
+    assert work <= 80
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if min(gaps) > 100 and load > cores + 1:
+    if gap > 100 and load > cores + 1:
         sys.stderr.write(f"the clock was not judged: load {load:.1f} on {cores} cores\n")
     else:
-        assert min(gaps) <= 100
+        assert gap <= 100
 
 
 def waited_ms() -> float:
