@@ -201,7 +201,7 @@ def _decide(
     widths = tuple(range(2, options.max_block + 1))
     key = cache.verdict_key(weights_hash, target.backend, target.dtype, widths)
     decision = cache.recall(key)
-    if decision is not None:
+    if decision is not None and ladder.holds(target, decision, widths):
         ladder.engage(target, decision.engaged)
     else:
         decision = ladder.decide(target, widths, context_length)
