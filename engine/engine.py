@@ -7,17 +7,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import cast
 
 import mlx.core as mx
 
-from engine.arrays import token, token_array
+from engine.arrays import token
 from engine.backend import wired
 from engine.chat.prompt import Plan, plan
 from engine.chat.reply import ReplyStream
-from engine.decode import Line, classic, prefill, replay, speculative
+from engine.decode import Line, classic, speculative
 from engine.decode.prefill import Interrupted
-from engine.drafter import HeadState
 from engine.errors import ContextFull
 from engine.events import (
     EndReason,
@@ -30,17 +28,15 @@ from engine.events import (
     PrefillProgress,
     Receipt,
     Round,
+    Verdict,
 )
 from engine.loading import Pair, load_pair
 from engine.pace import Pace
 from engine.request import LoadOptions, Request, Segment, Speculation
 from engine.sampling import Chooser
-from engine.session import Boundaries, Boundary
-from engine.target import Rows, TargetState
+from engine.session import Boundaries, Reader, boundary_budget, schedule_key
 from engine.telemetry.stats import StatsBuilder
-
-BOUNDARY_SHARE = 0.1
-"""Part of the device's memory that boundaries may take."""
+from engine.verify import compare
 
 
 class Engine:
@@ -54,7 +50,9 @@ class Engine:
     def __init__(self, pair: Pair) -> None:
         self._pair = pair
         self._pace = Pace(pair.costs, pair.info.verdict.widths if pair.drafter else ())
-        self._boundaries = Boundaries(int(BOUNDARY_SHARE * (pair.target.backend.memory or 2**33)))
+        head_bytes = pair.info.drafter.bytes if pair.info.drafter else 0
+        self._boundaries = Boundaries(boundary_budget(pair.target.backend, pair.info.target_bytes + head_bytes))
+        self._reader = Reader(pair.target, self._boundaries, _replay_width(pair.info.verdict))
         self.detailed_timing = True
 
     @property
@@ -125,14 +123,9 @@ class Engine:
         )
         stats = StatsBuilder()
         try:
-            for part in self._read_prompt(todo, follow, stop, started):
-                if isinstance(part, PrefillProgress):
-                    progress = part
-                    yield part
-                else:
-                    state, head, rows = part
+            state, head, rows, trail = yield from self._reader.read(todo.schedule, follow, stop, started)
         except Interrupted:
-            stats.prefill(progress, token=False)
+            stats.prefill(self._reader.progress, token=False)
             yield Finished(EndReason.STOPPED, (), (), "", "", stats.build(), request.seed)
             return
 
@@ -145,7 +138,7 @@ class Engine:
         line = Line(state, head, chooser, stream.push, first)
         tokens = [first]
         line.ended = stream.push(first)
-        read = PrefillProgress(len(prompt), len(prompt), progress.restored, perf_counter() - started)
+        read = PrefillProgress(len(prompt), len(prompt), self._reader.progress.restored, perf_counter() - started, 0.0)
         stats.prefill(read)
         yield read
         yield from stream.take()
@@ -163,7 +156,9 @@ class Engine:
         answer, reasoning = stream.finish()
         yield from stream.take()
         segments = (*todo.prefill, Segment("decode", tuple(tokens[:-1])))
-        self._keep((*todo.history, *segments), line.state, line.head)
+        # Where the template rewrites a reply's opening, the next turn starts before it and never comes back here.
+        end = schedule_key((*todo.history, *segments))
+        self._boundaries.keep(end, trail.boundary(line.state, line.head), expendable=todo.stable > 0)
         yield Finished(reason, tuple(tokens), segments, answer, reasoning, stats.build(), request.seed)
 
     def _verify(
@@ -174,32 +169,12 @@ class Engine:
         todo = plan(pair.tokenizer, request.messages, request.thinking)
         prompt = self._prompt(todo)
         try:
-            for part in self._read_prompt(todo, False, stop, started):
-                if isinstance(part, PrefillProgress):
-                    yield part
-                else:
-                    state, _, rows = part
+            reached = yield from self._reader.read(todo.schedule, False, stop, started)
         except Interrupted:
             yield Receipt(identical=False, compared=0, tokens=len(tokens), complete=False)
             return
         chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, prompt)
-        for n, written in enumerate(tokens):
-            if stop.is_set():
-                yield Receipt(identical=False, compared=n, tokens=len(tokens), complete=False)
-                return
-            chosen = chooser.row(rows.logits[0], state.length)
-            if (replayed := token(chosen)) != written:
-                scores = rows.logits[0].astype(mx.float32)
-                yield Receipt(
-                    identical=False, compared=n, tokens=len(tokens), complete=True, position=n, written=written,
-                    replayed=replayed, written_logit=cast(float, scores[written].item()),
-                    replayed_logit=cast(float, scores[replayed].item()),
-                )  # fmt: skip
-                return
-            chooser.emit(chosen)
-            if n < len(tokens) - 1:
-                rows = pair.target.step(chosen, state)
-        yield Receipt(identical=True, compared=len(tokens), tokens=len(tokens), complete=True)
+        yield compare(pair.target, reached, chooser, tokens, stop)
 
     def _prompt(self, todo: Plan) -> list[int]:
         """All tokens of the prompt.
@@ -207,7 +182,7 @@ class Engine:
         Raises:
             ContextFull: they leave no room for a reply.
         """
-        prompt = [t for s in (*todo.history, *todo.prefill) for t in s.tokens]
+        prompt = [t for s in todo.schedule for t in s.tokens]
         if len(prompt) >= self._pair.info.context_length:
             raise ContextFull(
                 f"This chat has {len(prompt)} tokens, the model reads {self._pair.info.context_length}.",
@@ -244,74 +219,11 @@ class Engine:
                 yield replace(round_, parked=True) if round_.width == 1 and pace.parked else round_
                 yield from pace.take_notices()
 
-    def _read_prompt(
-        self, todo: Plan, follow: bool, stop: threading.Event, started: float
-    ) -> Iterator[PrefillProgress | tuple[TargetState, HeadState | None, Rows]]:
-        """Bring the caches to the end of the prompt. Yields progress, and last (state, head, rows of the last token).
 
-        Restores the deepest kept boundary and feeds the rest by the schedule, so that a cold start gives the
-        same bytes as a warm one.
-
-        Raises:
-            Interrupted: `stop` was set. Boundaries reached so far are kept.
-        """
-        pair = self._pair
-        schedule = (*todo.history, *todo.prefill)
-        total = sum(len(s.tokens) for s in schedule)
-        count, boundary = self._boundaries.deepest(schedule)
-        state = pair.target.new_state()
-        head = HeadState() if follow else None
-        rows: Rows | None = None
-        if boundary is not None:
-            state.restore(boundary.target)
-            if head is not None:
-                # A boundary kept while no head followed: history begins here, and the text does not mind.
-                late = state.length - (boundary.logits is not None)
-                head = HeadState.restored(boundary.head) if boundary.head else HeadState(start=late)
-            if boundary.logits is not None and boundary.hidden is not None:
-                rows = Rows(boundary.logits, boundary.hidden)
-        restored = done = state.length
-        yield PrefillProgress(done, total, restored, perf_counter() - started)
-        for n in range(count, len(schedule)):
-            segment = schedule[n]
-            if not segment.tokens:
-                continue  # a reply of one token was never fed
-            if rows is not None and head is not None:
-                # The head's entry for a prefill's last token waits for the token that follows it.
-                head.tell(token_array(segment.tokens[:1]), rows.hidden)
-            rows = None
-            if segment.kind == "decode":
-                following = next((s.tokens[0] for s in schedule[n + 1 :] if s.tokens), None)
-                parts: Iterator[int | Rows] = replay(
-                    pair.target, segment.tokens, state, head, self._replay_width, following, stop
-                )
-            else:
-                parts = prefill(pair.target, segment.tokens, state, head, stop)
-            for part in parts:
-                if isinstance(part, Rows):
-                    rows = part
-                else:
-                    yield PrefillProgress(done + part, total, restored, perf_counter() - started)
-            done += len(segment.tokens)
-            if rows is not None:
-                self._keep(schedule[: n + 1], state, head, rows)
-        if rows is None:
-            raise RuntimeError("a prompt must end with a prefill segment")
-        yield state, head, rows
-
-    @property
-    def _replay_width(self) -> int:
-        """Widest block that is known to give the bytes of single steps; one row at a time otherwise."""
-        verdict = self._pair.info.verdict
-        exact = verdict.state in (ExactnessState.EXACT_STOCK, ExactnessState.EXACT_FORCED)
-        return max(verdict.widths, default=1) if exact else 1
-
-    def _keep(
-        self, schedule: Sequence[Segment], state: TargetState, head: HeadState | None, rows: Rows | None = None
-    ) -> None:
-        kept_head = head.snapshot() if head is not None else None
-        logits, hidden = (rows.logits, rows.hidden) if rows is not None else (None, None)
-        self._boundaries.keep(schedule, Boundary(state.snapshot(), kept_head, logits, hidden))
+def _replay_width(verdict: Verdict) -> int:
+    """Widest block that is known to give the bytes of single steps; one row at a time otherwise."""
+    exact = verdict.state in (ExactnessState.EXACT_STOCK, ExactnessState.EXACT_FORCED)
+    return max(verdict.widths, default=1) if exact else 1
 
 
 def load_engine(options: LoadOptions, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> Engine:

@@ -82,12 +82,16 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class PrefillProgress:
-    """Prompt tokens read so far. restored: how many came from a kept boundary without work."""
+    """Prompt tokens read so far. restored: how many came from a kept boundary without work.
+
+    remaining: estimated seconds until all are read; None while nothing was measured yet.
+    """
 
     done: int
     total: int
     restored: int
     seconds: float
+    remaining: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
