@@ -18,8 +18,10 @@ from engine import backend as backends
 from engine.backend import Compute
 from engine.calibrate import measure_costs
 from engine.chat.tokenizer import Tokenizer
+from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint, open_folder
 from engine.checkpoint.head import HeadTensors, find_prefix, is_standalone, read_head
+from engine.checkpoint.head_shapes import is_moe
 from engine.checkpoint.locate import demo_head, demo_target, locate
 from engine.drafter import Drafter
 from engine.drafter.head import build_head
@@ -63,7 +65,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
     path, revision = locate(options.target) if options.target is not None else (demo_target(), "")
     checkpoint = open_folder(path, revision)
     parameters = _count_parameters(checkpoint)
-    backend = backends.detect(dense_bytes=2 * parameters)
+    backend = backends.detect(dense_bytes=2 * parameters, experts=is_moe(checkpoint.text_config))
     backends.prepare(backend)
     tokenizer = Tokenizer.load(path)
 
@@ -89,7 +91,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
         path=str(path),
         parameters=parameters,
         target_bytes=_resident_bytes(target.model),
-        quantization=str(Scheme.from_block(q)) if (q := checkpoint.quantization()) else "none",
+        quantization=_quantization(checkpoint),
         context_length=context_length,
         device=f"{backend.name} ({backend.architecture})",
         policy=backend.words(),
@@ -225,11 +227,24 @@ def _name(options: LoadOptions, checkpoint: Checkpoint) -> str:
     return options.target if checkpoint.revision else Path(options.target).expanduser().resolve().name
 
 
+def _quantization(checkpoint: Checkpoint) -> str:
+    if (block := checkpoint.quantization()) is not None:
+        return str(Scheme.from_block(block))
+    if any(entry.dtype == fp8.DTYPE for entry in checkpoint.tensors.values()):
+        return "fp8 in blocks, unpacked to bfloat16"
+    return "none"
+
+
 def _count_parameters(checkpoint: Checkpoint) -> int:
     """Of the language model alone, without MTP and vision. Packed tensors count what they stand for."""
     total = 0
     for name, entry in checkpoint.tensors.items():
-        if ".mtp." in f".{name}" or "visual" in name or "vision" in name or name.endswith((".scales", ".biases")):
+        if (
+            ".mtp." in f".{name}"
+            or "visual" in name
+            or "vision" in name
+            or name.endswith((".scales", ".biases", fp8.SCALE))
+        ):
             continue
         stem = name.removesuffix(".weight")
         size = 1
