@@ -12,12 +12,12 @@ import mlx.core as mx
 
 from engine.arrays import token
 from engine.backend import wired
-from engine.chat.prompt import Plan, plan
+from engine.chat.fit import fit, warning
 from engine.chat.reply import ReplyStream
 from engine.decode import Line, classic, speculative
 from engine.decode.prefill import Interrupted
-from engine.errors import ContextFull
 from engine.events import (
+    ContextUse,
     EndReason,
     EngineInfo,
     Event,
@@ -106,11 +106,15 @@ class Engine:
     def _generate(self, request: Request, stop: threading.Event) -> Iterator[Event]:
         pair = self._pair
         started = perf_counter()
-        todo = plan(pair.tokenizer, request.messages, request.thinking)
-        prompt = self._prompt(todo)
-        room = pair.info.context_length - len(prompt)
+        limit = pair.info.context_length
+        fitted = fit(pair.tokenizer, request, limit)
+        todo, prompt, room = fitted.plan, fitted.prompt, limit - len(fitted.prompt)
         if todo.reason:
             yield Notice("cache", todo.reason)
+        if told := fitted.told:
+            yield Notice("context", told)
+        if nearly_full := warning(len(prompt), limit, request.when_full):
+            yield Notice("context", nearly_full)
         yield from self._declines(request)
         widths = pair.info.verdict.widths
         follow = pair.drafter is not None and bool(widths) and request.speculation is not Speculation.OFF
@@ -141,6 +145,7 @@ class Engine:
         read = PrefillProgress(len(prompt), len(prompt), self._reader.progress.restored, perf_counter() - started, 0.0)
         stats.prefill(read)
         yield read
+        yield self._use(len(prompt) + 1, len(fitted.dropped))
         yield from stream.take()
 
         for event in self._decode(line, request, stop):
@@ -158,7 +163,13 @@ class Engine:
         segments = (*todo.prefill, Segment("decode", tuple(tokens[:-1])))
         # Where the template rewrites a reply's opening, the next turn starts before it and never comes back here.
         end = schedule_key((*todo.history, *segments))
-        self._boundaries.keep(end, trail.boundary(line.state, line.head), expendable=todo.stable > 0)
+        kept = trail.boundary(line.state, line.head)
+        if not self._boundaries.keep(end, kept, expendable=todo.stable > 0):
+            yield Notice("cache", _too_large(kept.nbytes, self._boundaries.budget))
+        used = len(prompt) + len(tokens)
+        if not nearly_full and (told := warning(used, limit, request.when_full)):
+            yield Notice("context", told)
+        yield self._use(used, len(fitted.dropped))
         yield Finished(reason, tuple(tokens), segments, answer, reasoning, stats.build(), request.seed)
 
     def _verify(
@@ -166,30 +177,18 @@ class Engine:
     ) -> Iterator[PrefillProgress | Receipt]:
         pair = self._pair
         started = perf_counter()
-        todo = plan(pair.tokenizer, request.messages, request.thinking)
-        prompt = self._prompt(todo)
+        fitted = fit(pair.tokenizer, request, pair.info.context_length)
         try:
-            reached = yield from self._reader.read(todo.schedule, False, stop, started)
+            reached = yield from self._reader.read(fitted.plan.schedule, False, stop, started)
         except Interrupted:
             yield Receipt(identical=False, compared=0, tokens=len(tokens), complete=False)
             return
-        chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, prompt)
+        chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, fitted.prompt)
         yield compare(pair.target, reached, chooser, tokens, stop)
 
-    def _prompt(self, todo: Plan) -> list[int]:
-        """All tokens of the prompt.
-
-        Raises:
-            ContextFull: they leave no room for a reply.
-        """
-        prompt = [t for s in todo.schedule for t in s.tokens]
-        if len(prompt) >= self._pair.info.context_length:
-            raise ContextFull(
-                f"This chat has {len(prompt)} tokens, the model reads {self._pair.info.context_length}.",
-                kept="All messages are kept.",
-                todo="Shorten the message, delete earlier turns, or start a new chat.",
-            )
-        return prompt
+    def _use(self, tokens: int, dropped: int) -> ContextUse:
+        kept = self._boundaries
+        return ContextUse(tokens, self._pair.info.context_length, dropped, len(kept), kept.nbytes, kept.budget)
 
     def _declines(self, request: Request) -> Iterator[Notice]:
         """Where speculation is asked for and cannot be had as asked: the reason."""
@@ -218,6 +217,13 @@ class Engine:
                 pace.observe(round_)
                 yield replace(round_, parked=True) if round_.width == 1 and pace.parked else round_
                 yield from pace.take_notices()
+
+
+def _too_large(needed: int, budget: int) -> str:
+    return (
+        f"This chat's caches need {needed / 2**20:.0f} MiB, more than the {budget / 2**20:.0f} MiB for kept chats. "
+        "The next turn reads everything again."
+    )
 
 
 def _replay_width(verdict: Verdict) -> int:

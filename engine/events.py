@@ -95,6 +95,23 @@ class PrefillProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextUse:
+    """How full the context is, and the memory that chats are kept in. Told after the prompt and after the reply.
+
+    tokens: of prompt and reply so far. limit: what the model reads. dropped: messages that the model does not see
+    (`WhenFull.DROP_OLDEST`). boundaries, boundary_bytes: kept for later turns of all chats. budget: their bytes at
+    most.
+    """
+
+    tokens: int
+    limit: int
+    dropped: int
+    boundaries: int
+    boundary_bytes: int
+    budget: int
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """New text. Never a broken character, never a part of a stop string."""
 
@@ -241,4 +258,4 @@ class Finished:
     seed: int
 
 
-Event = PrefillProgress | Text | Round | Notice | Finished
+Event = PrefillProgress | ContextUse | Text | Round | Notice | Finished
