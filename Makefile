@@ -6,6 +6,8 @@ SHELL := /bin/bash
 # Arguments for the programs behind the targets, e.g. make test PYTEST_ARGS="-k sampling".
 RUN_ARGS ?=
 PYTEST_ARGS ?=
+# Test processes side by side. The files of tests are dealt out whole, so that what a file sets up is made once.
+PYTEST_WORKERS ?= 2
 BIN := .venv/bin
 
 help: ## what can be made
@@ -18,7 +20,7 @@ run: ## open the window (RUN_ARGS="..." are handed to it)
 test: ## run all tests (PYTEST_ARGS="..." are handed to pytest)
 	@packaging/setup/venv.sh dev
 	@packaging/setup/system_libraries.sh
-	@QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/python -m pytest $(PYTEST_ARGS)
+	@QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 lint: ## ruff, shellcheck, and mypy on engine/ and app/; all of them, whatever the first finds
 	@packaging/setup/venv.sh dev

@@ -1,6 +1,6 @@
-"""The equality run: every prompt, temperature and arm writes the same token ids as classic decode.
+"""The equality run: every prompt, way to sample and arm writes the same token ids as classic decode.
 
-It is long, so it is a list of independent cells (prompt x temperature x arm) that are finished one by one
+It is long, so it is a list of independent cells (prompt x sampling x arm) that are finished one by one
 and kept. Comparing happens afterwards, from what was kept: an interrupted run continues, and a finished one
 is judged again in a second.
 """
@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import engine
-from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_arm
+from engine.bench.arms import Arm
+from engine.bench.check_plan import Case, Plan
 from engine.bench.equality import Difference, differing_ids, first_difference
 from engine.bench.progress import Progress, Row
-from engine.bench.prompts import Prompt
-from engine.bench.rig import WIDTHS, Rig, usable_widths
+from engine.bench.rig import Rig
 from engine.bench.sample import Sample
-from engine.request import Sampler
 from engine.telemetry.environment import environment
 
-TEMPERATURES = (0.0, 0.8)
 FORMAT = 1
 """Raised when cells of before must not count any more."""
 _NO_TOKENS = ("cli", "bench", "telemetry", "hub")
@@ -31,28 +29,8 @@ _NO_TOKENS = ("cli", "bench", "telemetry", "hub")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is to be compared. arms: by temperature, the reference first. missing: what cannot be run here, and why."""
-
-    prompts: Sequence[Prompt]
-    arms: dict[float, list[Arm]]
-    missing: tuple[str, ...] = ()
-
-    def cells(self) -> Iterator[tuple[str, Prompt, Arm]]:
-        """(id, prompt, arm), all arms of one prompt together, so that its boundary is read once."""
-        for prompt in self.prompts:
-            for temperature, arms in self.arms.items():
-                for arm in arms:
-                    yield cell_id(prompt, temperature, arm), prompt, arm
-
-    @property
-    def size(self) -> int:
-        return len(self.prompts) * sum(map(len, self.arms.values()))
-
-
-@dataclass(frozen=True)
 class ArmResult:
-    """One arm over all finished cells, against the reference.
+    """One arm, or another group of cells, against the reference.
 
     cells / tokens: compared. differing: ids that differ. acceptance: accepted / drafted, None without drafts.
     differences: (cell, first difference), for every cell that differs.
@@ -76,27 +54,6 @@ class ArmResult:
         return 1.0 + self.accepted / self.rounds if self.rounds else 1.0
 
 
-def plan_check(rig: Rig, prompts: Sequence[Prompt], tokens: int, seed: int, *, random_widths: bool) -> Plan:
-    """Classic against every width of WIDTHS that may be used here, with every head that can be had.
-
-    Raises:
-        KnownError: there is no MTP here.
-    """
-    allowed = usable_widths(rig)
-    missing = [f"block {w}: it did not pass the exactness probe" for w in WIDTHS if w not in allowed]
-    if len(rig.drafters) < 2:
-        missing.append("the dense head: the checkpoint holds it quantized only")
-    arms: dict[float, list[Arm]] = {}
-    for temperature in TEMPERATURES:
-        task = Task(tokens, Sampler(temperature), seed)
-        arms[temperature] = [classic_arm(rig, task)]
-        for drafter in rig.drafters:
-            arms[temperature] += [block_arm(rig, task, drafter, width) for width in allowed]
-            if random_widths:
-                arms[temperature].append(random_widths_arm(rig, task, drafter, allowed))
-    return Plan(prompts, arms, tuple(missing))
-
-
 def run_check(
     plan: Plan,
     progress: Progress,
@@ -111,30 +68,29 @@ def run_check(
         Interrupted: `stop` was set in the middle of a cell. All cells before it are kept.
         RuntimeError: an arm did not run what it says.
     """
-    for number, (cell, prompt, arm) in enumerate(plan.cells()):
+    for number, (cell, case, arm) in enumerate(plan.cells()):
         if cell in progress.rows:
             continue
         if stop.is_set():
             return False
-        report(number, prompt.name)
-        sample = arm.run(prompt, stop)
+        report(number, case.prompt.name)
+        sample = arm.run(case.prompt, stop)
         if still := arm.moves - sample.counts.keys():
             raise RuntimeError(f"{cell} ran without {', '.join(sorted(still))}: equal tokens would show nothing")
         progress.add(cell, _row(sample))
     return True
 
 
-def judge(plan: Plan, progress: Progress) -> list[ArmResult]:
-    """Compare what is kept, arm by arm, against the first arm of its temperature."""
+def judge(plan: Plan, progress: Progress, by: Callable[[Case, Arm], str] = lambda _, arm: arm.name) -> list[ArmResult]:
+    """Compare what is kept against the first arm of each case. by: the row of the table that a cell counts in."""
     found: dict[str, list[tuple[str, Row, Row]]] = {}
-    for prompt in plan.prompts:
-        for temperature, arms in plan.arms.items():
-            reference = progress.rows.get(cell_id(prompt, temperature, arms[0]))
-            for arm in arms[1:]:
-                pairs = found.setdefault(arm.name, [])
-                cell = cell_id(prompt, temperature, arm)
-                if reference is not None and cell in progress.rows:
-                    pairs.append((cell, reference, progress.rows[cell]))
+    for case in plan.cases:
+        reference = progress.rows.get(case.cell(case.arms[0]))
+        for arm in case.arms[1:]:
+            pairs = found.setdefault(by(case, arm), [])
+            cell = case.cell(arm)
+            if reference is not None and cell in progress.rows:
+                pairs.append((cell, reference, progress.rows[cell]))
     return [_compare(name, pairs) for name, pairs in found.items()]
 
 
@@ -156,11 +112,6 @@ def source_digest(root: Path = Path(engine.__file__).parent) -> str:
         if path.relative_to(root).parts[0] not in _NO_TOKENS:
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-def cell_id(prompt: Prompt, temperature: float, arm: Arm) -> str:
-    text = hashlib.sha256(repr(prompt.tokens).encode()).hexdigest()[:8]
-    return f"{prompt.name} ({text}), temperature {temperature}, {arm.name}"
 
 
 def _row(sample: Sample) -> Row:

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from engine.backend import wired
-from engine.bench import BENCH_TOKENS, CHECK_TOKENS, FORCED_QMV, candidates, check, environment
+from engine.bench import BENCH_TOKENS, CHECK_TOKENS, FORCED_QMV, candidates, check, check_plan, environment
 from engine.bench.arms import Task
 from engine.bench.experiment import Outcome, evaluate
 from engine.bench.presets import PRESETS
@@ -65,7 +65,8 @@ def _prompts(path: Path, rig: Rig, task: Task) -> list[Prompt]:
 def _check(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     rig = _load(args, stop, both_heads=True)
     prompts = _prompts(args.prompts or CHECK, rig, task)
-    plan = check.plan_check(rig, prompts, task.tokens, task.seed, random_widths=args.random_widths)
+    make = check_plan.plan_samplings if args.samplings else check_plan.plan_check
+    plan = make(rig, prompts, task.tokens, task.seed, random_widths=args.random_widths)
     path = args.progress or cache.folder() / "check.jsonl"
     progress = Progress(path, check.run_key(rig, task.tokens, task.seed))
     if progress.damaged:
@@ -80,8 +81,10 @@ def _check(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
         pass  # reported below: what is finished is kept
     results = check.judge(plan, progress)
     print(f"{rig.pair.info.name} ({rig.pair.info.weights_hash}) on {rig.pair.info.device}; {rig.pair.info.policy}")
-    print(f"{len(prompts)} prompts x {task.tokens} tokens, temperatures {check.TEMPERATURES}, seed {task.seed}")
+    print(f"{len(prompts)} prompts x {task.tokens} tokens, {'; '.join(plan.samplings)}; seed {task.seed}")
     print("\n".join(check_table(results)))
+    if args.samplings:
+        print("\n".join(check_table(check.judge(plan, progress, lambda case, _: case.sampling))))
     for missing in plan.missing:
         print(f"not compared: {missing}")
     if not finished:

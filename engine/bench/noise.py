@@ -83,14 +83,13 @@ class _WatchingChooser(Chooser):
         return super().rows(logits, position, drafted)
 
 
-def watch(rig: Rig, task: Task, drafter: str, width: int, *, shared: bool) -> Watched:
-    """Write every prompt's reply with blocks of `width`, and watch the drafts.
+def watch(rig: Rig, task: Task, drafter: str, width: int, *, shared: bool, most_prompts: int | None = None) -> Watched:
+    """Write every prompt's reply with blocks of `width`, and watch the drafts. most_prompts: only the first so many.
 
     The sampler must have no penalties: distributions are taken without the drafts' history.
     """
     seen = Watched([Position() for _ in range(width - 1)])
-    prompts = read_prompts(CHECK, rig.pair.tokenizer)
-    for prompt in prompts:
+    for prompt in read_prompts(CHECK, rig.pair.tokenizer)[:most_prompts]:
         line = begin(rig, task, prompt, threading.Event(), follow=True)
         chooser = _WatchingChooser(task.sampler, task.seed, rig.target.vocab_size, prompt.tokens)
         line.chooser = chooser
@@ -140,14 +139,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tokens", type=int, default=120)
     parser.add_argument("--width", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--prompts", type=int, help="only the first so many of the check's prompts")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args(argv)
     options = LoadOptions(target=asked.model, head=asked.head)
     rig = load_rig(options, lambda _: None, threading.Event(), both_heads=False)
     task = Task(asked.tokens, Sampler(temperature=asked.temperature), asked.seed)
     drafter = next(iter(rig.drafters))
-    shared = watch(rig, task, drafter, asked.width, shared=True)
-    independent = watch(rig, task, drafter, asked.width, shared=False)
+    shared = watch(rig, task, drafter, asked.width, shared=True, most_prompts=asked.prompts)
+    independent = watch(rig, task, drafter, asked.width, shared=False, most_prompts=asked.prompts)
     text = "\n".join(report(shared, independent, asked.temperature)) + "\n"
     sys.stdout.write(text)
     if asked.out:

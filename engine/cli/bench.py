@@ -34,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     checking.add_argument(
         "--random-widths", action=argparse.BooleanOptionalAction, default=True, help="also switch widths every round"
     )
+    checking.add_argument(
+        "--samplings", action="store_true", help="temperatures 0, 0.7, 1.0, cuts, penalties, a bias; another seed each"
+    )
     parser.set_defaults(usage_error=parser.error)
 
 

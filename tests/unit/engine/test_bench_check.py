@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from engine.bench.arms import Arm
-from engine.bench.check import Plan, cell_id, judge, run_check, source_digest
+from engine.bench.check import judge, run_check, source_digest
+from engine.bench.check_plan import Case, Plan
 from engine.bench.equality import differing_ids, first_difference
 from engine.bench.progress import Progress
 from engine.bench.prompts import Prompt
@@ -40,7 +41,8 @@ class Counted:
 
 
 def plan(*arms: Counted) -> Plan:
-    return Plan(PROMPTS, {0.0: [a.arm for a in arms], 0.8: [a.arm for a in arms]})
+    names = ("temperature 0.0", "temperature 0.8")
+    return Plan([Case(prompt, name, 0, tuple(a.arm for a in arms)) for prompt in PROMPTS for name in names])
 
 
 def test_equal_arms_have_no_differences(tmp_path: Path) -> None:
@@ -63,7 +65,8 @@ def test_an_injected_wrong_token_is_found_with_its_place(tmp_path: Path) -> None
     (result,) = judge(plan(classic, block), progress)
     assert result.differing == 2  # at both temperatures
     cell, difference = result.differences[0]
-    assert cell == cell_id(PROMPTS[1], 0.0, block.arm)
+    assert cell.startswith("b (")
+    assert cell.endswith("), temperature 0.0, seed 0, block 3")
     assert (difference.position, difference.expected, difference.found) == (3, 1, 9)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.bench import FORCED_QMV, PRESETS, check, presets
+from engine.bench import FORCED_QMV, PRESETS, check_plan, presets
 from engine.bench import cli as bench_cli
 from engine.bench import environment as machine
 from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_arm
@@ -241,6 +241,26 @@ def test_check_compares_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.usefixtures("command")
+def test_the_check_of_samplings_runs_every_sampling_with_both_heads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Penalties, cuts and a bias, each prompt with a seed of its own, widths fixed and drawn every round."""
+    names = [f"prompt {n}" for n in range(6)]
+    prompts = tmp_path / "six.json"
+    prompts.write_text(json.dumps([{"name": name, "text": name} for name in names]))
+    progress = tmp_path / "c.jsonl"
+    assert bench(tmp_path, "--check", "--samplings", "--prompts", str(prompts), "--progress", str(progress)) == 0
+    out = capsys.readouterr().out
+    for name in check_plan.SAMPLINGS:
+        assert cells(out, name)[1:4] == ["15", "90", "0"]  # 3 prompts x 5 arms x 6 tokens
+    ran = [json.loads(line)["cell"] for line in progress.read_text().splitlines()]
+    for head in ("dense", "quantized"):
+        assert any(cell.endswith(f"random widths, {head} head") for cell in ran)
+    assert {f"seed {n}" for n in range(6)} == {part for cell in ran for part in cell.split(", ") if "seed" in part}
+    assert "0 differing token ids in 540 compared." in out
+
+
+@pytest.mark.usefixtures("command")
 def test_check_fails_on_a_wrong_arm(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,7 +275,7 @@ def test_check_fails_on_a_wrong_arm(
 
         return replace(arm, run=run) if (width, drafter) == (4, DENSE) else arm
 
-    monkeypatch.setattr(check, "block_arm", wrong)
+    monkeypatch.setattr(check_plan, "block_arm", wrong)
     arguments = ("--check", "--no-random-widths", "--progress", str(tmp_path / "c.jsonl"))
     assert bench(tmp_path, *arguments) == 1
     out = capsys.readouterr().out
@@ -285,7 +305,7 @@ def test_an_interrupted_check_says_how_to_go_on(
 
     arguments = ("--check", "--no-random-widths", "--progress", str(tmp_path / "c.jsonl"))
     with monkeypatch.context() as patch:
-        patch.setattr(check, "classic_arm", interrupted)
+        patch.setattr(check_plan, "classic_arm", interrupted)
         assert bench(tmp_path, *arguments) == 130
     assert "18 of 36 cells are finished" in capsys.readouterr().out
     assert bench(tmp_path, *arguments) == 0
@@ -310,7 +330,14 @@ def test_a_pair_without_a_head_has_nothing_to_measure(
     """Said with the engine's reason, not as an empty table."""
     without = Rig(replace(pair, drafter=None, info=replace(pair.info, drafter_reason="It has no MTP head.")), {})
     monkeypatch.setattr(bench_cli, "load_rig", lambda *_, **__: without)
-    arguments: dict[str, Any] = {"model": None, "head": None, "prompts": None, "random_widths": True, "progress": None}
+    arguments: dict[str, Any] = {
+        "model": None,
+        "head": None,
+        "prompts": None,
+        "random_widths": True,
+        "progress": None,
+        "samplings": False,
+    }
     with pytest.raises(KnownError, match=r"no MTP to measure here\. It has no MTP head"):
         bench_cli._check(argparse.Namespace(**arguments), TASK, NEVER)
     without.close()
