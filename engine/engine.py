@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter
 
 import mlx.core as mx
@@ -14,6 +15,7 @@ from engine.arrays import token
 from engine.backend import wired
 from engine.chat.fit import fit, warning
 from engine.chat.reply import ReplyStream
+from engine.declines import boundary_too_large, speculation_declines
 from engine.decode import Line, classic, speculative
 from engine.decode.prefill import Interrupted
 from engine.events import (
@@ -34,7 +36,7 @@ from engine.loading import Pair, load_pair
 from engine.pace import Pace
 from engine.request import LoadOptions, Request, Segment, Speculation
 from engine.sampling import Chooser
-from engine.session import Boundaries, Reader, boundary_budget, schedule_key
+from engine.session import Boundaries, KeptChat, Reader, boundary_budget, schedule_key
 from engine.telemetry.stats import StatsBuilder
 from engine.verify import compare
 
@@ -52,6 +54,8 @@ class Engine:
         self._pace = Pace(pair.costs, pair.info.verdict.widths if pair.drafter else ())
         head_bytes = pair.info.drafter.bytes if pair.info.drafter else 0
         self._boundaries = Boundaries(boundary_budget(pair.target.backend, pair.info.target_bytes + head_bytes))
+        self._kept = KeptChat(pair.target, pair.info, self._boundaries)
+        self._notices: list[Notice] = []
         self._reader = Reader(pair.target, self._boundaries, _replay_width(pair.info.verdict))
         self.detailed_timing = True
 
@@ -94,6 +98,21 @@ class Engine:
         with wired(self._pair.target.backend):
             yield from self._verify(request, tokens, stop)
 
+    def save_chat(self, path: Path) -> Notice | None:
+        """Write the boundary of the chat that was written in last to a file, for `restore_chat` of a later run.
+
+        Returns why it could not be kept, None when it was, or when there was nothing to keep. Never raises for
+        what a disk does, and never leaves half a file.
+        """
+        return self._kept.save(path)
+
+    def restore_chat(self, path: Path) -> None:
+        """Take up what `save_chat` wrote. A file of other weights, another MLX or another policy is discarded, as
+        is a damaged one; the next reply's events then begin with a Notice that says so.
+        """
+        notice = self._kept.restore(path)
+        self._notices += [notice] if notice else []
+
     def close(self) -> None:
         """Let go of the model and give its memory back to the system."""
         self._boundaries.clear()
@@ -109,13 +128,15 @@ class Engine:
         limit = pair.info.context_length
         fitted = fit(pair.tokenizer, request, limit)
         todo, prompt, room = fitted.plan, fitted.prompt, limit - len(fitted.prompt)
+        notices, self._notices = self._notices, []
+        yield from notices
         if todo.reason:
             yield Notice("cache", todo.reason)
         if told := fitted.told:
             yield Notice("context", told)
         if nearly_full := warning(len(prompt), limit, request.when_full):
             yield Notice("context", nearly_full)
-        yield from self._declines(request)
+        yield from speculation_declines(pair.info, request)
         widths = pair.info.verdict.widths
         follow = pair.drafter is not None and bool(widths) and request.speculation is not Speculation.OFF
         stream = ReplyStream(
@@ -165,7 +186,9 @@ class Engine:
         end = schedule_key((*todo.history, *segments))
         kept = trail.boundary(line.state, line.head)
         if not self._boundaries.keep(end, kept, expendable=todo.stable > 0):
-            yield Notice("cache", _too_large(kept.nbytes, self._boundaries.budget))
+            yield boundary_too_large(kept.nbytes, self._boundaries.budget)
+        # A template that rewrites the reply's opening keeps the part before it.
+        self._kept.latest = schedule_key(todo.schedule[:-1]) if todo.stable else end
         used = len(prompt) + len(tokens)
         if not nearly_full and (told := warning(used, limit, request.when_full)):
             yield Notice("context", told)
@@ -190,19 +213,6 @@ class Engine:
         kept = self._boundaries
         return ContextUse(tokens, self._pair.info.context_length, dropped, len(kept), kept.nbytes, kept.budget)
 
-    def _declines(self, request: Request) -> Iterator[Notice]:
-        """Where speculation is asked for and cannot be had as asked: the reason."""
-        info = self._pair.info
-        if request.speculation is Speculation.OFF:
-            return
-        if info.drafter is None:
-            yield Notice("decline", f"No speculation: {info.drafter_reason or 'there is no drafter'}")
-        elif not info.verdict.widths:
-            yield Notice("decline", f"No speculation: {info.verdict.reason}")
-        elif request.block_size > max(info.verdict.widths):
-            widest = max(info.verdict.widths)
-            yield Notice("decline", f"Blocks of more than {widest} rows were not found exact here; {widest} are used.")
-
     def _decode(self, line: Line, request: Request, stop: threading.Event) -> Iterator[Round | Notice]:
         """Alternate between the two loops as the pace decides, until the reply ends or `stop` is set."""
         pair, pace = self._pair, self._pace
@@ -217,13 +227,6 @@ class Engine:
                 pace.observe(round_)
                 yield replace(round_, parked=True) if round_.width == 1 and pace.parked else round_
                 yield from pace.take_notices()
-
-
-def _too_large(needed: int, budget: int) -> str:
-    return (
-        f"This chat's caches need {needed / 2**20:.0f} MiB, more than the {budget / 2**20:.0f} MiB for kept chats. "
-        "The next turn reads everything again."
-    )
 
 
 def _replay_width(verdict: Verdict) -> int:

@@ -156,7 +156,7 @@ def restore(boundary: Boundary | None, state: TargetState, *, follow: bool) -> H
             slot.tape = None
         else:
             layer = next(attention)
-            slot.keys, slot.values = _joined([span[layer] for span in boundary.spans])
+            slot.keys, slot.values = joined([span[layer] for span in boundary.spans])
             slot.offset = boundary.length
     state.length = boundary.length
     if not follow:
@@ -165,7 +165,7 @@ def restore(boundary: Boundary | None, state: TargetState, *, follow: bool) -> H
         return HeadState(start=boundary.length - (boundary.hidden is not None))
     head = HeadState(boundary.head.start)
     if boundary.head.spans:
-        head.cache.keys, head.cache.values = _joined(list(boundary.head.spans))
+        head.cache.keys, head.cache.values = joined(list(boundary.head.spans))
         head.cache.offset = boundary.head.entries
     head.pending = list(boundary.head.pending)
     return head
@@ -193,7 +193,8 @@ def _compact(*pieces: mx.array) -> mx.array:
     return mx.concatenate(list(mx.split(a, [1], axis)), axis)
 
 
-def _joined(spans: list[Pair]) -> Pair:
+def joined(spans: list[Pair]) -> Pair:
+    """One pair of all positions, from the pairs of consecutive ones."""
     if len(spans) == 1:
         return spans[0]
     keys, values = zip(*spans, strict=True)
