@@ -29,7 +29,7 @@ from engine.errors import CheckpointError, KnownError, LoadCancelled
 from engine.events import DrafterInfo, EngineInfo, ExactnessState, LoadProgress, Verdict
 from engine.exactness import cache, ladder
 from engine.pace import Costs
-from engine.quantize import Plan, Scheme, quantize_weights
+from engine.quantize import Plan, Quantized, Scheme, quantize_weights
 from engine.request import LoadOptions
 from engine.target import Target, compute
 from engine.target.load import load_target
@@ -137,7 +137,7 @@ def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -
         decided_by = "checkpoint"
     try:
         if wanted and not tensors.packed:
-            quantized = quantize_weights(weights, tensors.plan)
+            quantized = _quantized(tensors)
             weights = quantized.weights
             skipped = tuple(f"{name}: {reason}" for name, reason in quantized.skipped)
         head = build_head(checkpoint.text_config, weights, tensors.plan)
@@ -166,6 +166,18 @@ def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -
         skipped=skipped,
     )
     return Drafter(head, target, info)
+
+
+def _quantized(tensors: HeadTensors) -> Quantized:
+    try:
+        return quantize_weights(tensors.weights, tensors.plan)
+    except ValueError as e:
+        raise CheckpointError(
+            "The MTP head cannot be quantized as its config.json says.",
+            kept="The model works without it, at classic speed.",
+            todo="Switch quantization of the drafter off to use the head as it is.",
+            detail=str(e),
+        ) from e
 
 
 def representation(weights: Mapping[str, mx.array], plan: Plan) -> str:

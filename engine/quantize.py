@@ -24,9 +24,17 @@ class Scheme:
     bits: int = 4
     mode: str = "affine"
 
+    def __post_init__(self) -> None:
+        if self.group_size < 1 or not 1 <= self.bits <= 16:
+            raise ValueError(f"there is no quantization at {self}")
+
     @classmethod
     def from_block(cls, block: Mapping[str, Any] | None) -> Scheme:
-        """From a config's quantization block. Keys that are absent take the defaults."""
+        """From a config's quantization block. Keys that are absent take the defaults.
+
+        Raises:
+            TypeError, ValueError: a value is no number, or none that can be.
+        """
         block = block or {}
         return cls(int(block.get("group_size", 64)), int(block.get("bits", 4)), str(block.get("mode", "affine")))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.checkpoint.folder import Checkpoint
 from engine.checkpoint.head import is_standalone, read_head
@@ -88,6 +89,18 @@ def target_plan(target: Checkpoint) -> Plan:
             kept="Nothing was written. At load a head is quantized in its own scheme.",
             todo="Name the quantized model that the head will be used with.",
         )
+    try:
+        return _plan(target, block)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"The quantization in the config.json of {target.path.name} cannot be read.",
+            kept="Nothing was written.",
+            todo="Choose another model.",
+            detail=str(error),
+        ) from error
+
+
+def _plan(target: Checkpoint, block: dict[str, Any]) -> Plan:
     default = Scheme.from_block(block)
     named: dict[str, Scheme | None] = {}
     for projection in linear_shapes(target.text_config):

@@ -15,12 +15,18 @@ BLOCK = (128, 128)
 
 
 def block_size(config: Mapping[str, Any]) -> tuple[int, int]:
-    """`weight_block_size` of a checkpoint's fp8 block, at the top level or inside `text_config`."""
+    """`weight_block_size` of a checkpoint's fp8 block, at the top level or inside `text_config`.
+
+    Raises:
+        TypeError, ValueError: it is there and cannot be understood.
+    """
     inner = config.get("text_config")
     for place in (config, inner if isinstance(inner, dict) else {}):
         block = place.get("quantization_config")
         if isinstance(block, dict) and block.get("quant_method") == "fp8":
             rows, columns = block.get("weight_block_size") or BLOCK
+            if int(rows) < 1 or int(columns) < 1:
+                raise ValueError(f"weight_block_size {[rows, columns]}")
             return int(rows), int(columns)
     return BLOCK
 

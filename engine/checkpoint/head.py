@@ -15,7 +15,7 @@ import mlx.core as mx
 from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint
 from engine.checkpoint.head_shapes import EXPERTS, NORMS, STACKED, ExpertLayout, expert_layout, is_moe
-from engine.checkpoint.inventory import Unfit, check_norms, check_tensors
+from engine.checkpoint.inventory import Unfit, check_norms, check_schemes, check_tensors
 from engine.checkpoint.safetensors_header import TensorEntry
 from engine.errors import CheckpointError
 from engine.quantize import Plan
@@ -81,8 +81,8 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
             detail=str(checkpoint.path),
         )
     entries = {n.removeprefix(prefix or ""): t for n, t in checkpoint.tensors.items() if n.startswith(prefix or "")}
-    block = fp8.block_size(checkpoint.config)
     try:
+        block, plan = _packing(checkpoint, prefix or "")
         _check_vocabulary(checkpoint, text_config)
         check_tensors(entries, text_config, block)
         weights = _stacked(fp8.dequantize_all(_load(entries), block), text_config)
@@ -90,6 +90,7 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
             # HF stores RMSNorm weights as w - 1. Only tensors that still carry the prefix are in that convention.
             for norm in NORMS:
                 weights[f"{norm}.weight"] = weights[f"{norm}.weight"] + 1.0
+        check_schemes(weights, plan, text_config)
         check_norms(weights, shifted_here=prefix is not None)
     except Unfit as error:
         raise CheckpointError(
@@ -98,15 +99,21 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
             todo="Choose the head that was made for this model.",
             detail=str(checkpoint.path),
         ) from error
-    return HeadTensors(
-        weights, checkpoint.config, Plan.from_block(checkpoint.quantization(), prefix or ""), str(checkpoint.path)
-    )
+    return HeadTensors(weights, checkpoint.config, plan, str(checkpoint.path))
+
+
+def _packing(checkpoint: Checkpoint, prefix: str) -> tuple[tuple[int, int], Plan]:
+    """Block size of fp8 scales, and the plan of MLX's packing."""
+    try:
+        return fp8.block_size(checkpoint.config), Plan.from_block(checkpoint.quantization(), prefix)
+    except (TypeError, ValueError) as error:
+        raise Unfit(f"the quantization in its config.json cannot be read ({error})") from error
 
 
 def _check_vocabulary(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> None:
     """A head has no tensor of the vocabulary's size; what its own configuration says is all there is to compare."""
     own, needed = checkpoint.text_config.get("vocab_size"), text_config.get("vocab_size")
-    if own is not None and needed is not None and int(own) != int(needed):
+    if own is not None and needed is not None and own != needed:
         raise Unfit(f"it is made for a vocabulary of {own} tokens, this model has {needed} (vocab_size)")
 
 

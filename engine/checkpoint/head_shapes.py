@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
+from engine.errors import CheckpointError
+
 ATTENTION = "layers.0.self_attn."
 MLP = "layers.0.mlp."
 EXPERTS = MLP + "experts."
@@ -31,7 +33,31 @@ class ExpertLayout(Enum):
 
 
 def is_moe(text_config: Mapping[str, Any]) -> bool:
-    return int(text_config.get("num_experts") or 0) > 0
+    return (
+        "num_experts" in text_config
+        and text_config["num_experts"] is not None
+        and _size(text_config, "num_experts") > 0
+    )
+
+
+def _size(text_config: Mapping[str, Any], key: str) -> int:
+    """A size that a configuration must state.
+
+    Raises:
+        CheckpointError: it does not, or as something other than a number.
+    """
+    try:
+        return int(text_config[key])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"The model's config.json does not say its {key}.", todo="Download the model again, or choose another one."
+        ) from error
+
+
+def _head_dim(text_config: Mapping[str, Any]) -> int:
+    if text_config.get("head_dim"):
+        return _size(text_config, "head_dim")
+    return _size(text_config, "hidden_size") // max(1, _size(text_config, "num_attention_heads"))
 
 
 def linear_shapes(text_config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -40,10 +66,8 @@ def linear_shapes(text_config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     Eight of a dense head. Of a mixture of experts: fc, four of attention, router, shared expert and its gate,
     and three stacks.
     """
-    hidden = int(text_config["hidden_size"])
-    heads = int(text_config["num_attention_heads"])
-    kv_heads = int(text_config["num_key_value_heads"])
-    head_dim = int(text_config.get("head_dim") or hidden // heads)
+    hidden, heads = _size(text_config, "hidden_size"), _size(text_config, "num_attention_heads")
+    kv_heads, head_dim = _size(text_config, "num_key_value_heads"), _head_dim(text_config)
     shapes: dict[str, tuple[int, ...]] = {
         "fc": (hidden, 2 * hidden),
         ATTENTION + "q_proj": (2 * heads * head_dim, hidden),  # query and gate per head
@@ -52,11 +76,11 @@ def linear_shapes(text_config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         ATTENTION + "o_proj": (hidden, heads * head_dim),
     }
     if not is_moe(text_config):
-        return shapes | _swiglu(MLP, (), int(text_config["intermediate_size"]), hidden)
-    experts = int(text_config["num_experts"])
+        return shapes | _swiglu(MLP, (), _size(text_config, "intermediate_size"), hidden)
+    experts = _size(text_config, "num_experts")
     shapes |= {MLP + "gate": (experts, hidden), MLP + "shared_expert_gate": (1, hidden)}
-    shapes |= _swiglu(MLP + "shared_expert.", (), int(text_config["shared_expert_intermediate_size"]), hidden)
-    return shapes | _swiglu(STACKED, (experts,), int(text_config["moe_intermediate_size"]), hidden)
+    shapes |= _swiglu(MLP + "shared_expert.", (), _size(text_config, "shared_expert_intermediate_size"), hidden)
+    return shapes | _swiglu(STACKED, (experts,), _size(text_config, "moe_intermediate_size"), hidden)
 
 
 def _swiglu(prefix: str, lead: tuple[int, ...], inner: int, hidden: int) -> dict[str, tuple[int, ...]]:
@@ -69,8 +93,7 @@ def _swiglu(prefix: str, lead: tuple[int, ...], inner: int, hidden: int) -> dict
 
 def norm_shapes(text_config: Mapping[str, Any]) -> dict[str, tuple[int]]:
     """The seven 1-D norms by name."""
-    hidden = int(text_config["hidden_size"])
-    head_dim = int(text_config.get("head_dim") or hidden // int(text_config["num_attention_heads"]))
+    hidden, head_dim = _size(text_config, "hidden_size"), _head_dim(text_config)
     return {name: ((head_dim if name.endswith(("q_norm", "k_norm")) else hidden),) for name in NORMS}
 
 

@@ -8,8 +8,9 @@ from typing import Any, cast
 import mlx.core as mx
 
 from engine.checkpoint import fp8
-from engine.checkpoint.head_shapes import NORMS, expert_layout, norm_shapes, stored_shapes
+from engine.checkpoint.head_shapes import NORMS, expert_layout, linear_shapes, norm_shapes, stored_shapes
 from engine.checkpoint.safetensors_header import TensorEntry
+from engine.quantize import Plan
 
 _FLOATS = ("BF16", "F16", "F32")
 
@@ -82,6 +83,25 @@ def check_norms(weights: Mapping[str, mx.array], shifted_here: bool) -> None:
             f"its norms look shifted twice ({cause}): all medians are above {DOUBLED_ABOVE}, "
             f"the smallest is {low}.weight with {medians[low]:.2f}, and they should lie around 1"
         )
+
+
+def check_schemes(weights: Mapping[str, mx.array], plan: Plan, text_config: Mapping[str, Any]) -> None:
+    """Whether packed projections are packed as the configuration says.
+
+    Raises:
+        Unfit: one is not, by name.
+    """
+    for name, shape in linear_shapes(text_config).items():
+        scales = weights.get(f"{name}.scales")
+        if scales is None:
+            continue
+        scheme = plan.named.get(name) or plan.default
+        columns = weights[f"{name}.weight"].shape[-1]
+        if scheme.mode != "affine":
+            raise Unfit(f"{name} is packed in mode {scheme.mode}, and a drafter is read in affine only")
+        if scales.shape[-1] * scheme.group_size != shape[-1] or 32 * columns != scheme.bits * shape[-1]:
+            bits, group = 32 * columns / shape[-1], shape[-1] / scales.shape[-1]
+            raise Unfit(f"{name} is packed at {bits:g}-bit group {group:g}, its config.json says {scheme}")
 
 
 def stem(name: str) -> str:

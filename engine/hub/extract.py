@@ -176,10 +176,9 @@ def _require_whole(repo: Repo, config: Mapping[str, Any], entries: Iterable[Tens
     prefix = prefix_of(named) or ""
     try:
         check_tensors({n.removeprefix(prefix): e for n, e in named.items()}, text_config, fp8.block_size(config))
-    except (Unfit, KeyError) as error:
-        what = str(error) if isinstance(error, Unfit) else f"its config.json does not say {error}"
+    except (Unfit, TypeError, ValueError) as error:  # the latter two: an fp8 block that cannot be understood
         raise CheckpointError(
-            f"The MTP head in {repo.id} cannot be used: {what}.",
+            f"The MTP head in {repo.id} cannot be used: {error}.",
             kept="Nothing was written.",
             todo="Name the original repo of the model.",
         ) from error

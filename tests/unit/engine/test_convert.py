@@ -52,8 +52,8 @@ def test_load_time_and_offline_agree_to_the_byte(
 ) -> None:
     """Equal bytes of every parameter, in every policy. Switched off: dense, and so other bytes."""
     monkeypatch.setenv("PACENOTE_COMPUTE", compute)
-    at_load, offline = load_tiny(folders[0], folders[1]), load_tiny(folders[0], converted)
-    dense = load_tiny(folders[0], folders[1], quantize_drafter=False)
+    at_load, offline = load_tiny(folders[0], folders[1], max_block=2), load_tiny(folders[0], converted)
+    dense = load_tiny(folders[0], folders[1], quantize_drafter=False, max_block=2)
     assert head_bytes(at_load) == head_bytes(offline)
     assert head_bytes(dense) != head_bytes(at_load)
     assert at_load.drafter is not None
@@ -70,9 +70,9 @@ def test_equal_drafts_equal_acceptance_and_one_text(folders: tuple[Path, Path], 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PACENOTE_COMPUTE", "float32")
         pairs = [
-            load_tiny(folders[0], folders[1]),
-            load_tiny(folders[0], converted),
-            load_tiny(folders[0], folders[1], quantize_drafter=False),
+            load_tiny(folders[0], folders[1], max_block=2),
+            load_tiny(folders[0], converted, max_block=2),
+            load_tiny(folders[0], folders[1], quantize_drafter=False, max_block=2),
         ]
     rigs, drafted = [], []
     for pair in pairs:
@@ -102,10 +102,10 @@ def test_a_converted_head_is_not_touched_by_the_switch(
     switch: str | None, folders: tuple[Path, Path], converted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PACENOTE_COMPUTE", "stored")
-    usual = load_tiny(folders[0], converted)
+    usual = load_tiny(folders[0], converted, max_block=2)
     monkeypatch.setenv(SWITCH, switch) if switch else monkeypatch.delenv(SWITCH, raising=False)
     for asked in (None, True, False):
-        pair = load_tiny(folders[0], converted, quantize_drafter=asked)
+        pair = load_tiny(folders[0], converted, quantize_drafter=asked, max_block=2)
         assert head_bytes(pair) == head_bytes(usual)
         assert pair.drafter is not None
         assert pair.drafter.info == usual.drafter.info  # type: ignore[union-attr]
@@ -171,7 +171,7 @@ def test_of_a_mixed_target_each_projection_takes_the_scheme_of_its_namesake(
     )
     done = quantize_drafter(open_folder(folders[1]), target, tmp_path / "mixed")
     assert done.skipped == (("layers.0.self_attn.o_proj", "the scheme keeps it dense"),)
-    pair = load_tiny(folders[0], tmp_path / "mixed")
+    pair = load_tiny(folders[0], tmp_path / "mixed", max_block=2)
     assert pair.drafter is not None
     assert pair.drafter.info.representation.startswith("4-bit group 64, ")
     written = mx.load(str(tmp_path / "mixed" / "model.safetensors"))

@@ -14,7 +14,6 @@ from mlx.utils import tree_flatten
 from mlx_lm.models import switch_layers
 
 from engine.backend import detect
-from engine.checkpoint import fp8
 from engine.checkpoint.convert import quantize_drafter
 from engine.checkpoint.folder import open_folder
 from engine.checkpoint.head import read_head
@@ -25,12 +24,13 @@ from engine.quantize import Scheme
 from engine.request import Sampler
 from engine.target import Target
 from engine.target.load import load_target
+from tests.support import fp8_file
+from tests.support.expert_layouts import as_original, fused, per_expert, stacked
 from tests.support.rig import Rig, load_tiny, state_bytes
 from tests.support.tiny_pair import Shape, head_weights, target_weights, write_head, write_target
 
 SHAPE = Shape(experts=32)
 """8 of 32 experts a token, so that blocks of 8 rows reach the 64 pairs from which mlx-lm sorts them."""
-STACK = "mlp.switch_mlp."
 
 
 @pytest.fixture(scope="module")
@@ -92,38 +92,7 @@ def target_alone(folder: Path) -> Target:
 # -- layouts ----------------------------------------------------------------------------------------------
 
 
-def fused(weights: dict[str, mx.array]) -> dict[str, mx.array]:
-    """Qwen3.5's: gate above up in one tensor, without `.weight`."""
-    out = {n: w for n, w in weights.items() if STACK not in n}
-    for name in [n for n in weights if n.endswith(STACK + "gate_proj.weight")]:
-        before = name.removesuffix("switch_mlp.gate_proj.weight")
-        gate, up, down = (weights[f"{before}switch_mlp.{p}_proj.weight"] for p in ("gate", "up", "down"))
-        out[before + "experts.gate_up_proj"] = mx.concatenate([gate, up], axis=-2)
-        out[before + "experts.down_proj"] = down
-    return out
-
-
-def per_expert(weights: dict[str, mx.array]) -> dict[str, mx.array]:
-    """Three matrices for each expert."""
-    out = {n: w for n, w in weights.items() if STACK not in n}
-    for name, stack in weights.items():
-        if STACK in name:
-            before, after = name.split("switch_mlp.")
-            out |= {f"{before}experts.{e}.{after}": mx.contiguous(stack[e]) for e in range(stack.shape[0])}
-    return out
-
-
-def stacked(weights: dict[str, mx.array]) -> dict[str, mx.array]:
-    """As MLX conversions have them."""
-    return dict(weights)
-
-
 LAYOUTS: list[Callable[[dict[str, mx.array]], dict[str, mx.array]]] = [fused, per_expert, stacked]
-
-
-def as_original(weights: dict[str, mx.array], prefix: str = "mtp.") -> dict[str, mx.array]:
-    """Norms - 1, behind the prefix."""
-    return {prefix + n: (w - 1 if w.ndim == 1 else w) for n, w in weights.items()}
 
 
 def write_checkpoint(folder: Path, weights: dict[str, mx.array], **config: object) -> Path:
@@ -159,36 +128,6 @@ def test_a_target_of_any_layout_computes_the_same(layout: Callable, tmp_path: Pa
 
 # -- fp8 --------------------------------------------------------------------------------------------------
 
-FP8 = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}}
-
-
-def in_fp8(
-    weights: dict[str, mx.array], kept: tuple[str, ...] = ("fc.", "mlp.gate.", "shared_expert_gate", "lm_head", "embed")
-) -> tuple[dict[str, mx.array], dict[str, mx.array]]:
-    """(as stored, what it stands for): every matrix in E4M3 with one scale per block of 128 x 128."""
-    stored, meant = {}, {}
-    for name, w in weights.items():
-        if w.ndim < 2 or "conv1d" in name or any(part in name for part in kept):
-            stored[name] = meant[name] = w
-            continue
-        rows, columns = w.shape[-2:]
-        scale = mx.random.uniform(0.5, 2.0, fp8.scale_shape(w.shape, fp8.BLOCK)) / 64
-        spread = mx.repeat(mx.repeat(scale, 128, axis=-2), 128, axis=-1)[..., :rows, :columns]
-        bits = mx.to_fp8(w.astype(mx.float32) / spread)
-        stored[name], stored[name + "_scale_inv"] = bits, scale
-        meant[name] = (mx.from_fp8(bits, dtype=mx.float32) * spread).astype(mx.bfloat16)
-    return stored, meant
-
-
-def save_fp8(path: Path, weights: dict[str, mx.array]) -> None:
-    """MLX saves fp8 as plain bytes: the header must say what they are."""
-    mx.save_safetensors(str(path), weights)
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    header = data[8 : 8 + length].replace(b'"U8"', b'"F8_E4M3"')
-    path.write_bytes(len(header).to_bytes(8, "little") + header + data[8 + length :])
-
-
 WIDE = Shape(experts=4, hidden_size=160, mlp=288)
 """Sizes that 128 does not divide, so that the last blocks are parts."""
 
@@ -196,9 +135,9 @@ WIDE = Shape(experts=4, hidden_size=160, mlp=288)
 @pytest.mark.parametrize("layout", [fused, per_expert], ids=lambda layout: layout.__name__)
 @pytest.mark.parametrize("shape", [WIDE, Shape(hidden_size=160, mlp=288)], ids=["experts", "dense"])
 def test_a_head_in_fp8_blocks_is_what_it_stands_for(layout: Callable, shape: Shape, tmp_path: Path) -> None:
-    stored, meant = in_fp8(as_original(layout(head_weights(shape))))
-    folder = write_checkpoint(tmp_path / "model", {}, **FP8)
-    save_fp8(folder / "model.safetensors", stored)
+    stored, meant = fp8_file.in_fp8(as_original(layout(head_weights(shape))))
+    folder = write_checkpoint(tmp_path / "model", {}, **fp8_file.CONFIG)
+    fp8_file.save(folder / "model.safetensors", stored)
     head = read_head(open_folder(folder), shape.text_config())
     plain = write_checkpoint(tmp_path / "plain", meant)
     expected = read_head(open_folder(plain), shape.text_config())
@@ -215,12 +154,12 @@ def test_a_model_in_fp8_blocks_with_single_experts_loads(tmp_path: Path) -> None
         n.replace("language_model.model.", "model.language_model."): w.astype(mx.bfloat16)
         for n, w in target_weights(WIDE).items()
     }
-    stored, meant = in_fp8({**per_expert(names), **as_original(per_expert(head_weights(WIDE)))})
+    stored, meant = fp8_file.in_fp8({**per_expert(names), **as_original(per_expert(head_weights(WIDE)))})
     mx.save_safetensors(str(folder / "model.safetensors"), meant)
     reference = target_alone(folder)
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, **FP8}))
-    save_fp8(folder / "model.safetensors", stored)
+    (folder / "config.json").write_text(json.dumps({**config, **fp8_file.CONFIG}))
+    fp8_file.save(folder / "model.safetensors", stored)
     pair = load_tiny(folder, None, max_block=2)
     assert pair.info.quantization == "fp8 in blocks, unpacked to bfloat16"
     assert pair.info.parameters == sum(w.size for w in target_weights(WIDE).values())

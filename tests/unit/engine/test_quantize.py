@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
 import mlx.core as mx
 import pytest
 
 from engine.checkpoint.head_shapes import linear_shapes, norm_shapes
 from engine.loading import SWITCH, quantize_switch
 from engine.quantize import Plan, Scheme, quantize_weights
+from tests.support.rig import load_tiny
 
 QWEN_27B = {
     "hidden_size": 5120,
@@ -80,3 +85,17 @@ def test_who_decides(asked: bool | None, variable: str | None, result: object, m
     if variable is not None:
         monkeypatch.setenv(SWITCH, variable)
     assert quantize_switch(asked) == result
+
+
+def test_a_scheme_that_cannot_be_at_load_is_told_with_the_way_out(
+    tiny_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """7 bit is none of MLX's. Dense the same head loads."""
+    head = shutil.copytree(tiny_folders[1], tmp_path / "head")
+    config = json.loads((head / "config.json").read_text())
+    (head / "config.json").write_text(json.dumps({**config, "quantization": {"bits": 7, "group_size": 64}}))
+    pair = load_tiny(tiny_folders[0], head)
+    assert pair.drafter is None
+    assert "cannot be quantized as its config.json says" in pair.info.drafter_reason
+    assert "Switch quantization of the drafter off" in pair.info.drafter_reason
+    assert load_tiny(tiny_folders[0], head, quantize_drafter=False).drafter is not None
