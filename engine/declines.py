@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.events import EngineInfo, Notice
 from engine.request import Request, Speculation
@@ -19,6 +19,17 @@ def speculation_declines(info: EngineInfo, request: Request) -> Iterator[Notice]
     elif request.block_size > max(info.verdict.widths):
         widest = max(info.verdict.widths)
         yield Notice("decline", f"Blocks of more than {widest} rows were not found exact here; {widest} are used.")
+
+
+def reasoning_declines(supports_switch: bool, efforts: Sequence[str], request: Request) -> Iterator[Notice]:
+    """Where reasoning was asked for in a way that the model's template does not know."""
+    asked = request.thinking
+    if isinstance(asked, str) and asked not in efforts:
+        known = f"it knows {', '.join(efforts)}" if efforts else "it knows none"
+        yield Notice("reasoning", f"The model's chat template has no reasoning effort “{asked}”; {known}.")
+    elif asked is not None and not isinstance(asked, str) and not supports_switch:
+        wanted = "on" if asked else "off"
+        yield Notice("reasoning", f"The model's chat template has no switch to turn reasoning {wanted}.")
 
 
 def boundary_too_large(needed: int, budget: int) -> Notice:

@@ -15,7 +15,7 @@ from engine.arrays import token
 from engine.backend import wired
 from engine.chat.fit import fit, warning
 from engine.chat.reply import ReplyStream
-from engine.declines import boundary_too_large, speculation_declines
+from engine.declines import boundary_too_large, reasoning_declines, speculation_declines
 from engine.decode import Line, classic, speculative
 from engine.decode.prefill import Interrupted
 from engine.events import (
@@ -62,6 +62,11 @@ class Engine:
     @property
     def info(self) -> EngineInfo:
         return self._pair.info
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """Efforts of reasoning that the model's template knows, weakest first: values for `Request.thinking`."""
+        return self._pair.tokenizer.efforts
 
     @property
     def boundary_bytes(self) -> int:
@@ -136,6 +141,7 @@ class Engine:
             yield Notice("context", told)
         if nearly_full := warning(len(prompt), limit, request.when_full):
             yield Notice("context", nearly_full)
+        yield from reasoning_declines(pair.info.supports_thinking, self.efforts, request)
         yield from speculation_declines(pair.info, request)
         widths = pair.info.verdict.widths
         follow = pair.drafter is not None and bool(widths) and request.speculation is not Speculation.OFF

@@ -154,7 +154,7 @@ class Round:
 class Notice:
     """A decline, skip or park with its reason, for the screen and the log."""
 
-    kind: Literal["park", "unpark", "decline", "cache", "drafter", "context", "log"]
+    kind: Literal["park", "unpark", "decline", "cache", "drafter", "context", "reasoning", "log"]
     text: str
 
 

@@ -25,6 +25,10 @@ class WhenFull(StrEnum):
     DROP_OLDEST = "drop oldest turns"  # the model does not see them; a Notice says which
 
 
+Thinking = bool | str | None
+"""How much a model reasons, where its template has a switch: on, off, an effort ("low"), or the template's default."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sampler:
     """How a token is chosen from a row of logits.
@@ -92,7 +96,8 @@ class Request:
     seed: 0 to 2**32 - 1. With the same weights, messages, sampler and seed the text is the same,
     whatever `speculation` and `block_size` say.
     block_size: rows of a verify block (1 bonus + drafts), 2 to MAX_BLOCK.
-    thinking: for templates with a reasoning switch. None leaves the template's default.
+    thinking: for templates with a reasoning switch (`EngineInfo.supports_thinking`) or with efforts
+    (`Engine.efforts`). None leaves the template's default. What the template does not know is declined in a Notice.
     when_full: what to do with a chat that leaves no room for a reply. Part of what the text depends on.
     """
 
@@ -103,7 +108,7 @@ class Request:
     stop: tuple[str, ...] = ()
     speculation: Speculation = Speculation.ON
     block_size: int = 3
-    thinking: bool | None = None
+    thinking: Thinking = None
     when_full: WhenFull = WhenFull.REFUSE
     ignore_eos: bool = False  # benchmarks that need a fixed length
 
@@ -117,6 +122,8 @@ class Request:
             raise ValueError("seed must be between 0 and 2**32 - 1")
         if self.max_tokens < 1:
             raise ValueError("max_tokens must be at least 1")
+        if self.thinking == "":
+            raise ValueError("an effort of reasoning has a name")
         if any(not s for s in self.stop):
             raise ValueError("a stop string must not be empty")
 

@@ -30,7 +30,7 @@ from engine.chat.reasoning import opens_reasoning
 from engine.chat.reply import read_reply
 from engine.chat.tokenizer import Tokenizer
 from engine.errors import CheckpointError
-from engine.request import Message, Segment
+from engine.request import Message, Segment, Thinking
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Plan:
         return (*self.history, *self.prefill)
 
 
-def plan(tokenizer: Tokenizer, messages: Sequence[Message], thinking: bool | None) -> Plan:
+def plan(tokenizer: Tokenizer, messages: Sequence[Message], thinking: Thinking) -> Plan:
     """The plan for the next reply. A pure function: the same chat gives the same schedule, warm or cold.
 
     Assistant messages that someone edited must come without `segments`.
@@ -187,7 +187,7 @@ def _close(text: str, at: int, tail: bytes) -> int | None:
 def _stable(
     tokenizer: Tokenizer,
     messages: Sequence[Message],
-    thinking: bool | None,
+    thinking: Thinking,
     text: str,
     at: int,
     before: int,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import functools
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,11 @@ import jinja2.sandbox
 
 from engine.chat.reasoning import opens_reasoning
 from engine.errors import CheckpointError
-from engine.request import Message
+from engine.request import Message, Thinking
+
+EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
+"""Values of `reasoning_effort` in the templates of the field, weakest first. No effort is the switch, turned off."""
+COMMON_EFFORTS = ("low", "medium", "high")
 
 
 class ChatTemplate:
@@ -42,9 +47,11 @@ class ChatTemplate:
             ) from error
         self.keeps_prompt = functools.lru_cache(maxsize=None)(self._keeps_prompt)
 
-    def render(self, messages: Sequence[Message], thinking: bool | None, add_generation_prompt: bool = True) -> str:
+    def render(self, messages: Sequence[Message], thinking: Thinking, add_generation_prompt: bool = True) -> str:
         """The chat as text. Raises CheckpointError when the template refuses it."""
-        switch = {} if thinking is None else {"enable_thinking": thinking}
+        switch: dict[str, bool | str] = {} if thinking is None else {"enable_thinking": bool(thinking)}
+        if isinstance(thinking, str):
+            switch["reasoning_effort"] = thinking
         try:
             return self._template.render(
                 messages=[_as_dict(m) for m in messages],
@@ -69,7 +76,23 @@ class ChatTemplate:
         chat = (Message("user", "Hi"),)
         return self.render(chat, True) != self.render(chat, False)
 
-    def _keeps_prompt(self, thinking: bool | None) -> bool:
+    @functools.cached_property
+    def efforts(self) -> tuple[str, ...]:
+        """Those of EFFORTS that make a difference, weakest first; found by trying as well."""
+        chat = (Message("user", "Hi"),)
+        prompts: dict[str, str] = {}
+        for effort in (*EFFORTS, "zq"):
+            try:
+                prompts[effort] = self.render(chat, effort)
+            except CheckpointError:
+                continue  # templates refuse an effort that they do not know
+        if "zq" in prompts.pop("zq", ""):
+            return COMMON_EFFORTS  # it writes whatever it is given, which says nothing about what the model knows
+        # An effort without a prompt of its own is one that the template does not look at.
+        times = Counter(prompts.values())
+        return tuple(e for e, prompt in prompts.items() if times[prompt] == 1 and prompt != self.render(chat, True))
+
+    def _keeps_prompt(self, thinking: Thinking) -> bool:
         """Found by trying a chat of two turns."""
         question = Message("user", "Hi")
         prompt = self.render((question,), thinking)

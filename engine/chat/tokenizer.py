@@ -17,7 +17,7 @@ from engine.chat import files
 from engine.chat.reasoning import THINK_CLOSE, THINK_OPEN
 from engine.chat.template import ChatTemplate
 from engine.errors import CheckpointError
-from engine.request import Message
+from engine.request import Message, Thinking
 
 
 def _byte_alphabet() -> dict[str, int]:
@@ -116,7 +116,7 @@ class Tokenizer:
         normalizer = self._core.normalizer
         return text if normalizer is None else str(normalizer.normalize_str(text))
 
-    def render(self, messages: Sequence[Message], thinking: bool | None, add_generation_prompt: bool = True) -> str:
+    def render(self, messages: Sequence[Message], thinking: Thinking, add_generation_prompt: bool = True) -> str:
         """The chat as the model reads it. thinking: see `Request.thinking`.
 
         Raises:
@@ -129,7 +129,12 @@ class Tokenizer:
         """Whether the template has a reasoning switch."""
         return self._template.supports_thinking
 
-    def keeps_prompt(self, thinking: bool | None) -> bool:
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """The efforts of reasoning that the template tells apart, weakest first."""
+        return self._template.efforts
+
+    def keeps_prompt(self, thinking: Thinking) -> bool:
         """Whether the next turn's prompt starts with this turn's, letter for letter.
 
         False for templates that write something before a reply which they leave out of the history: Qwen3.5

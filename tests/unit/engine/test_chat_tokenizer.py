@@ -170,6 +170,29 @@ class TestTemplate:
         assert TOKENIZER.supports_thinking
         assert not ChatTemplate("{# enable_thinking #}{{ messages[0].content }}", {}).supports_thinking
 
+    @pytest.mark.parametrize(
+        ("source", "efforts"),
+        [
+            ("{{ messages[0].content }}", ()),
+            ("{# reasoning_effort #}{{ '<think>' if enable_thinking }}", ()),
+            ("Reasoning: {{ reasoning_effort or 'medium' }}", ("low", "medium", "high")),
+            ("{{ {'low': 'a little', 'high': 'a lot'}.get(reasoning_effort, 'some') }}", ("low", "high")),
+            (
+                "{% if reasoning_effort is defined and reasoning_effort not in ['low', 'high'] %}"
+                "{{ raise_exception('unknown effort') }}{% endif %}{{ reasoning_effort }}",
+                ("low", "high"),
+            ),
+        ],
+    )
+    def test_efforts_are_those_that_the_template_tells_apart(self, source: str, efforts: tuple[str, ...]):
+        """Found by trying: a template that writes any word at all is believed for the three common ones only."""
+        assert ChatTemplate(source, {}).efforts == efforts
+
+    def test_an_effort_turns_reasoning_on(self):
+        source = "{{ enable_thinking }} {{ reasoning_effort }}"
+        assert ChatTemplate(source, {}).render([Message("user", "Hi")], "low") == "True low"
+        assert ChatTemplate(source, {}).render([Message("user", "Hi")], False) == "False "
+
     def test_an_answer_that_quotes_the_tag_is_not_cut(self):
         """Qwen's template searches the content for </think> unless the reasoning is given apart."""
         source = (

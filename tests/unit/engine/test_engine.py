@@ -290,3 +290,16 @@ def test_speculation_may_be_given_by_name_and_nothing_else(engine: Engine) -> No
     assert all(e.width > 1 for e in events if isinstance(e, Round))
     with pytest.raises(ValueError, match="maybe"):
         Request((Message("user", "fox"),), speculation="maybe")
+
+
+def test_a_way_of_reasoning_that_the_template_does_not_know_is_declined_in_words(engine: Engine) -> None:
+    """No silent fallback: an effort it cannot express only turns reasoning on."""
+
+    def told(thinking: bool | str) -> list[str]:
+        request = Request((Message("user", "fox"),), max_tokens=3, thinking=thinking)
+        return [e.text for e in write(engine, request)[1] if isinstance(e, Notice) and e.kind == "reasoning"]
+
+    assert told("high") == ["The model's chat template has no reasoning effort “high”; it knows none."]
+    assert told(False) == told(True) == [], "the tiny template has the switch"
+    with pytest.raises(ValueError, match="effort"):
+        told("")
