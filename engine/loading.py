@@ -29,7 +29,7 @@ from engine.errors import CheckpointError, KnownError, LoadCancelled
 from engine.events import DrafterInfo, EngineInfo, ExactnessState, LoadProgress, Verdict
 from engine.exactness import cache, ladder
 from engine.pace import Costs
-from engine.quantize import Plan, Quantized, Scheme, quantize_weights
+from engine.quantize import Plan, Quantized, Scheme, quantize_weights, quantized_nbytes
 from engine.request import LoadOptions
 from engine.target import Target, compute
 from engine.target.load import load_target
@@ -83,7 +83,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
         raise LoadCancelled
     weights_hash = checkpoint.fingerprint()
     context_length = int(checkpoint.text_config.get("max_position_embeddings", 32768))
-    verdict, costs = _decide(target, drafter, options, weights_hash, context_length, report)
+    verdict, costs = _decide(target, drafter, options, weights_hash, context_length, report, cancel)
     if cancel.is_set():
         raise LoadCancelled
     info = EngineInfo(
@@ -164,6 +164,8 @@ def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -
         bytes=_resident_bytes(head),
         dense_bytes=_dense_bytes(tensors),
         skipped=skipped,
+        packed_bytes=quantized_nbytes(tensors.weights, tensors.plan),
+        hash=tensors.hash,
     )
     return Drafter(head, target, info)
 
@@ -208,6 +210,7 @@ def _decide(
     weights_hash: str,
     context_length: int,
     report: Report,
+    cancel: threading.Event,
 ) -> tuple[Verdict, Costs | None]:
     if drafter is None:
         return Verdict(ExactnessState.NOT_RUN, "", "There is no MTP head, so there is nothing to check."), None
@@ -218,13 +221,15 @@ def _decide(
     if decision is not None and ladder.holds(target, decision, widths):
         ladder.engage(target, decision.engaged)
     else:
-        decision = ladder.decide(target, widths, context_length)
+        decision = ladder.decide(target, widths, context_length, cancel)
         cache.remember(key, decision)
     if options.allow_inexact:
         decision = ladder.allow_inexact(decision, target, widths)
     verdict = decision.verdict
     if not verdict.widths:
         return verdict, None
+    if cancel.is_set():
+        raise LoadCancelled
     report(LoadProgress("Measuring speed"))
     return verdict, measure_costs(target, drafter, verdict.widths)
 

@@ -7,6 +7,7 @@ nothing can be cheaper than no change; otherwise the exact candidate that measur
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -116,8 +117,14 @@ def holds(target: Target, decision: Decision, widths: Sequence[int]) -> bool:
     return not served or qmv_rows.still_exact(target.modules(), served, widths)
 
 
-def decide(target: Target, widths: Sequence[int], context_length: int = 2048) -> Decision:
-    """Climb the ladder on a loaded target and engage what it finds."""
+def decide(
+    target: Target, widths: Sequence[int], context_length: int = 2048, cancel: threading.Event | None = None
+) -> Decision:
+    """Climb the ladder on a loaded target and engage what it finds.
+
+    Raises:
+        LoadCancelled: `cancel` was set meanwhile. The target's scope is then undefined.
+    """
     started = perf_counter()
     trusted, against = stock_by_routing(target, widths)
     reasons = [against] if against else []
@@ -128,7 +135,7 @@ def decide(target: Target, widths: Sequence[int], context_length: int = 2048) ->
         if not wanted:
             continue
         try_on(target, candidate)
-        result = probe(target, wanted, context_length)
+        result = probe(target, wanted, context_length, cancel=cancel)
         inputs += result.inputs
         if result.failures:
             width, what = result.failures[0]

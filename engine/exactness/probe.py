@@ -7,6 +7,7 @@ A pass says "block = chain on N inputs". It is evidence, not a proof.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -14,6 +15,7 @@ from time import perf_counter
 import mlx.core as mx
 
 from engine.arrays import token_array, token_list
+from engine.errors import LoadCancelled
 from engine.target import Rows, Snapshot, Target, TargetState
 from engine.target.recurrence import RecurrentSlot
 
@@ -178,11 +180,20 @@ def _compare_caches(found: Comparison, state: TargetState, expected: Sequence[mx
         found.add(f"{part[n % 2]} of layer {n // 2 + 1} {when}", a, b)
 
 
-def probe(target: Target, widths: Sequence[int], context_length: int = 2048, seed: int = 0) -> ProbeResult:
+def probe(
+    target: Target,
+    widths: Sequence[int],
+    context_length: int = 2048,
+    seed: int = 0,
+    cancel: threading.Event | None = None,
+) -> ProbeResult:
     """Compare verify blocks of every width with single steps, with whatever kernels the target's scope has.
 
     An exception or a NaN counts as a failure of that width: a probe that could not run has not passed. Stops
     early when no width is left.
+
+    Raises:
+        LoadCancelled: `cancel` was set between two blocks.
     """
     started = perf_counter()
     longest = max(widths)
@@ -194,6 +205,8 @@ def probe(target: Target, widths: Sequence[int], context_length: int = 2048, see
             break
         chain = run_chain(target, context, 2 * max(left))
         for width in left:
+            if cancel is not None and cancel.is_set():
+                raise LoadCancelled
             kept = 1 + (n % (width - 1)) if width > 2 else 1  # another cut in every context
             try:
                 what = compare(target, context, chain, width, kept)
