@@ -27,6 +27,9 @@ class Reduction(IntEnum):
     ONE_BY_ONE = 2
 
 
+UNUSED = np.zeros(64, np.int64)
+
+
 class Machine:
     """A GPU of one thread. Kernels are built when they are first used."""
 
@@ -75,7 +78,8 @@ class Machine:
         grid: Sequence[int],
         group: Sequence[int],
     ) -> None:
-        table = (ctypes.c_void_p * 32)()
+        # Arguments that a kernel has but does not use may be loaded all the same, so none is null.
+        table = (ctypes.c_void_p * 32)(*[UNUSED.ctypes.data] * 32)
         for index, array in buffers.items():
             if not array.flags.c_contiguous:
                 raise ValueError(f"buffer {index} is not contiguous")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import mlx.core as mx
 import numpy as np
 
+from engine.exactness.routing import QUAD_INPUTS, fast_block
 from tests.virtual_metal.machine import NUMPY, TYPE_NAMES, Machine, scalar, to_mlx, to_numpy
 
 
@@ -44,31 +45,27 @@ class Weights:
 def qmv(machine: Machine, x: mx.array, w: Weights) -> mx.array:
     """x [..., M, K], one product with all weights or, when those have batch axes, one per element of the batch.
 
-    qmv_fast where K is a multiple of its block, else qmv. M is the grid's x axis: each row is a product of its own.
+    K of 64 or 128 has a kernel of its own. Else qmv_fast where K is a multiple of its block, else qmv. Each row is a
+    product of its own: M is an axis of the grid.
     """
     batch = np.broadcast_shapes(x.shape[:-2], w.packed.shape[:-2])
     rows = x.shape[-2]
     if w.packed.ndim == 2:  # the dispatch folds x's batch into the rows
         rows, batch = x.size // w.inputs, ()
-    fast = w.inputs % (64 if w.bits == 1 else 2048 // w.bits) == 0
     count = int(np.prod(batch, dtype=int))
-    partial = fast and w.outputs % 8 != 0
-    name = w.kernel("qmv_fast" if fast else "qmv", f"batch_{int(count > 1)}", f"pr_{int(partial)}", "hgs_0", "r_4")
+    batched = f"batch_{int(count > 1)}"
     y = np.zeros((count, rows, w.outputs), NUMPY[x.dtype])
-    buffers = w.buffers() | {3: to_numpy(x), 4: y, 5: scalar(w.inputs), 6: scalar(w.outputs)}
-    machine.apple(name, buffers | _strides(x, w, batch), (rows, -(-w.outputs // 8), count), (32, 2, 1))
-    shape = (*x.shape[:-1], w.outputs) if not batch else (*batch, rows, w.outputs)
+    buffers = w.buffers() | {3: to_numpy(x), 4: y, 5: scalar(w.inputs), 6: scalar(w.outputs)} | strides(x, w, batch)
+    if w.inputs in QUAD_INPUTS and w.bits in (1, 2, 4, 8):
+        name = w.kernel("qmv_quad", "d", str(w.inputs), batched)
+        machine.apple(name, buffers, (rows, -(-w.outputs // 64), count), (32, 1, 1))
+    else:
+        fast = w.inputs % fast_block(w.bits) == 0
+        partial = fast and w.outputs % 8 != 0
+        name = w.kernel("qmv_fast" if fast else "qmv", batched, f"pr_{int(partial)}", "hgs_0", "r_4")
+        machine.apple(name, buffers, (rows, -(-w.outputs // 8), count), (32, 2, 1))
+    shape = (*batch, rows, w.outputs) if batch else (*x.shape[:-1], w.outputs)
     return to_mlx(y.reshape(shape), x.dtype)
-
-
-def qmv_quad(machine: Machine, x: mx.array, w: Weights) -> mx.array:
-    """K of 64 or 128."""
-    rows = x.size // w.inputs
-    y = np.zeros((rows, w.outputs), NUMPY[x.dtype])
-    buffers = w.buffers() | {3: to_numpy(x), 4: y, 5: scalar(w.inputs), 6: scalar(w.outputs)}
-    name = w.kernel("qmv_quad", "d", str(w.inputs), "batch_0")
-    machine.apple(name, buffers | _strides(x, w, ()), (rows, -(-w.outputs // 64), 1), (32, 1, 1))
-    return to_mlx(y.reshape(*x.shape[:-1], w.outputs), x.dtype)
 
 
 def qmv_wide(machine: Machine, x: mx.array, w: Weights) -> mx.array:
@@ -77,7 +74,7 @@ def qmv_wide(machine: Machine, x: mx.array, w: Weights) -> mx.array:
     tile = -(-rows // -(-rows // 5))
     y = np.zeros((rows, w.outputs), NUMPY[x.dtype])
     buffers = w.buffers() | {3: to_numpy(x), 4: y, 5: scalar(w.inputs), 6: scalar(w.outputs), 7: scalar(rows)}
-    buffers |= {index + 1: array for index, array in _strides(x, w, ()).items()}
+    buffers |= {index + 1: array for index, array in strides(x, w, ()).items()}
     name = w.kernel("qmv_wide", "nv", str(tile), "kl", "8", "batch_0")
     machine.apple(name, buffers, (-(-rows // tile), -(-w.outputs // 8), 1), (32, 2, 1))
     return to_mlx(y.reshape(*x.shape[:-1], w.outputs), x.dtype)
@@ -86,20 +83,20 @@ def qmv_wide(machine: Machine, x: mx.array, w: Weights) -> mx.array:
 def gather_qmv(machine: Machine, x: mx.array, w: Weights, chosen: mx.array) -> mx.array:
     """x [B, 1, K], weights [E, N, K / pack], chosen [B]: each row with the weights it chose."""
     rows = x.shape[0]
-    fast = w.inputs % (2048 // w.bits) == 0 and w.outputs % 8 == 0
+    fast = w.inputs % fast_block(w.bits) == 0 and w.outputs % 8 == 0
     y = np.zeros((rows, 1, w.outputs), NUMPY[x.dtype])
     lhs, one = np.arange(rows, dtype=np.uint32), np.array([1], np.int64)
     buffers = w.buffers() | {
         3: to_numpy(x), 4: lhs, 5: to_numpy(chosen.astype(mx.uint32)), 6: y, 7: scalar(w.inputs), 8: scalar(w.outputs),
         17: scalar(1), 18: scalar(rows), 19: one, 20: one,
     }  # fmt: skip
-    buffers |= {index + 2: array for index, array in _strides(x, w, (rows,)).items()}
+    buffers |= {index + 2: array for index, array in strides(x, w, (rows,)).items()}
     name = w.kernel("gather_qmv_fast" if fast else "gather_qmv")
     machine.apple(name, buffers, (1, -(-w.outputs // 8), rows), (32, 2, 1))
     return to_mlx(y, x.dtype)
 
 
-def _strides(x: mx.array, w: Weights, batch: tuple[int, ...]) -> dict[int, np.ndarray]:
+def strides(x: mx.array, w: Weights, batch: tuple[int, ...]) -> dict[int, np.ndarray]:
     """Shapes and strides of the batch axes, broadcast axes with stride 0; x_shape ends with the rows."""
 
     def steps(array: mx.array) -> np.ndarray:

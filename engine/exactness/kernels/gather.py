@@ -1,4 +1,9 @@
-"""One `gather_qmm` whose every row gathers the same weights: rows become batch elements with M = 1."""
+"""One `gather_qmm` whose every row gathers the same weights: rows become batch elements with M = 1.
+
+On Metal that is gather_qmv(_fast), which has one row's arithmetic except where one row takes a kernel that gathering does
+not have: 64 or 128 inputs, or outputs that are no multiple of 8 (found by running MLX 0.32.4's kernels on a CPU). Such
+layers go one row at a time.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from engine.exactness.kernels.one_row import OneRow
+from engine.exactness.routing import QUAD_INPUTS
 
 
 class Gather:
@@ -19,6 +25,8 @@ class Gather:
 
     def linear(self, module: Any, x: mx.array) -> mx.array:
         if not isinstance(module, nn.QuantizedLinear | nn.QuantizedEmbedding):
+            return self._rows.linear(module, x)
+        if x.shape[-1] in QUAD_INPUTS or module.weight.shape[0] % 8:
             return self._rows.linear(module, x)
         flat = x.reshape(-1, 1, x.shape[-1])
         biases = module.get("biases")

@@ -1,0 +1,147 @@
+"""Forced qmv, qmv_rows and gather give the bytes of one-row products, in Apple's compiled code.
+
+In float32: 16-bit results are nearly blind to the order of additions. The kernels are the product's own, on modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mlx.core as mx
+import mlx.nn as nn
+import numpy as np
+import pytest
+
+from engine.checkpoint.folder import open_folder
+from engine.checkpoint.locate import demo_head, demo_target
+from engine.exactness.kernels import ForcedQmv, Gather, MatmulKernel, QmvRows, qmv_rows
+from engine.exactness.kernels.base import Scope
+from engine.exactness.modules import wrap
+from tests.unit.engine.test_routing import MODELS
+from tests.virtual_metal.conftest import differing, make_rows, make_weights
+from tests.virtual_metal.mac import MACS, VirtualMac
+from tests.virtual_metal.machine import Machine, Reduction
+from tests.virtual_metal.source import Contraction
+from tests.virtual_metal.trees import forced_trees, gather_trees, one_row_trees, rows_trees
+
+WIDTHS = range(2, 9)
+INPUTS = sorted({inputs for shapes in MODELS.values() for inputs, _ in shapes})
+"""Every K of the family, 0.8B to 27B and the mixture of experts."""
+
+
+@pytest.fixture
+def mac(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> VirtualMac:
+    mac = VirtualMac(machine, MACS["M5 Max"])
+    mac.install(monkeypatch)
+    return mac
+
+
+def make_module(outputs: int, inputs: int, *, group: int = 64, bits: int = 4, dtype: mx.Dtype = mx.float32):
+    """A quantized layer as a target has it."""
+    w = make_weights(outputs, inputs, group=group, bits=bits, dtype=dtype)
+    linear = nn.QuantizedLinear(inputs, outputs, bias=False, group_size=group, bits=bits)
+    linear.weight, linear.scales, linear.biases = w.packed, w.scales, w.biases
+
+    class Holder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = [linear]
+
+    holder = Holder()
+    wrap(holder, Scope())
+    return holder.layers[0]
+
+
+def candidates(module) -> Iterator[tuple[str, MatmulKernel]]:
+    for chunk in (8, 32, 64):
+        yield f"forced qmv, chunk {chunk}", ForcedQmv(chunk)
+    yield "gather", Gather()
+    if shape := qmv_rows.shape_of(module):
+        for fused in (False, True):
+            yield f"qmv_rows, fused {fused}", QmvRows(64, [qmv_rows.Served(*shape, fused)])
+
+
+def wrong_values(module, dtype: mx.Dtype = mx.float32, widths=WIDTHS) -> dict[tuple[str, int], int]:
+    """Differing values by kernel and width, those without any left out."""
+    x = make_rows(max(widths), module.weight.shape[-1] * 32 // module.bits, dtype=dtype)
+    alone = mx.concatenate([module(x[j : j + 1]) for j in range(x.shape[0])])
+    found = {}
+    for name, kernel in candidates(module):
+        for width in widths:
+            if count := differing(kernel.linear(module, x[:width]), alone[:width]):
+                found[name, width] = count
+    return found
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+def test_every_input_size_of_the_family(mac: VirtualMac, inputs: int) -> None:
+    """4 bit group 64, widths 2 to 8, 24 outputs: the reduction runs over K, so N is cut."""
+    assert not wrong_values(make_module(24, inputs))
+    assert mac.used["pacenote_qmv_rows"]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("group", [32, 64, 128])
+def test_every_scheme(mac: VirtualMac, bits: int, group: int) -> None:
+    """All bits and groups that qmv_rows takes, with outputs that leave a simdgroup partly empty."""
+    assert not wrong_values(make_module(28, 1024, group=group, bits=bits))
+
+
+@pytest.mark.parametrize("dtype", [mx.bfloat16, mx.float16], ids=str)
+def test_in_the_types_that_a_mac_runs(mac: VirtualMac, dtype: mx.Dtype) -> None:
+    """Casts on the way in and out are one row's too. 16 bit sees little: the float32 tests are the strong ones."""
+    assert not wrong_values(make_module(40, 1024, dtype=dtype), dtype, (2, 5, 8))
+
+
+def demo_shapes() -> list[tuple[int, int]]:
+    """(outputs, inputs) of every linear layer of the demo pair; the head's in its layout before quantization."""
+    shapes = set()
+    for folder in (demo_target(), demo_head()):
+        for name, entry in open_folder(folder).tensors.items():
+            if name.endswith(".scales"):
+                group = 64
+                shapes.add((entry.shape[0], entry.shape[1] * group))
+            elif name.endswith(".weight") and entry.dtype != "U32" and len(entry.shape) == 2:
+                shapes.add((entry.shape[0], entry.shape[1]))
+    return sorted(shapes)
+
+
+def test_all_linear_shapes_of_the_demo_pair(mac: VirtualMac) -> None:
+    """Real N and K. Where K is no multiple of 512 one row takes qmv, and qmv_rows leaves the layer to forced qmv."""
+    shapes = demo_shapes()
+    assert len(shapes) > 5
+    found = {shape: wrong for shape in shapes if (wrong := wrong_values(make_module(*shape)))}
+    assert not found
+
+
+@pytest.mark.parametrize("order", list(Reduction))
+def test_whatever_the_order_of_simd_sum(mac: VirtualMac, order: Reduction) -> None:
+    """The hardware's order of adding lanes is not known; the claim needs only that it is fixed."""
+    with mac.machine.adding(order):
+        assert not wrong_values(make_module(24, 1024), widths=(3, 5))
+
+
+@pytest.mark.parametrize("contraction", list(Contraction))
+def test_explicit_fma_does_not_depend_on_what_the_compiler_contracts(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, contraction: Contraction
+) -> None:
+    """The plain form needs contraction within an expression, the compiler's default; the fused form nothing."""
+    VirtualMac(machine, MACS["M5 Max"], contraction).install(monkeypatch)
+    wrong = wrong_values(make_module(24, 1024), widths=(3,))
+    assert ("qmv_rows, fused True", 3) not in wrong
+    assert (("qmv_rows, fused False", 3) in wrong) == (contraction is not Contraction.ON)
+
+
+@pytest.mark.parametrize(("bits", "group", "outputs"), [(4, 64, 24), (4, 32, 16), (8, 64, 24), (4, 128, 13)])
+def test_equal_expression_trees(machine: Machine, bits: int, group: int, outputs: int) -> None:
+    """Not equal by luck of rounding: the same operations on the same operands, in the same order."""
+    w, x = make_weights(outputs, 1024, bits=bits, group=group), make_rows(5, 1024)
+    expected = one_row_trees(machine, x, w)
+    assert len(np.unique(expected)) == expected.size
+    if outputs % 8 == 0:  # neither takes ragged outputs
+        assert np.array_equal(forced_trees(machine, x, w, 8), expected)
+        assert np.array_equal(gather_trees(machine, x, w), expected)
+    for fused in (False, True):
+        for tile in (3, 5):
+            trees = rows_trees(machine, x, w, source=qmv_rows.SOURCE, header=qmv_rows.HEADER, tile=tile, fused=fused)
+            assert np.array_equal(trees, expected), (fused, tile)
