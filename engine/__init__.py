@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import CheckpointError, ContextFull, KnownError, LoadCancelled, OutOfMemory
 from engine.events import (
+    ContextUse,
     DrafterInfo,
     EndReason,
     EngineInfo,
@@ -26,7 +27,7 @@ from engine.events import (
     Text,
     Verdict,
 )
-from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation
+from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation, WhenFull
 from engine.telemetry.environment import conditions, environment
 from engine.telemetry.event_log import EventLog
 from engine.telemetry.log import SessionLog
@@ -40,6 +41,7 @@ __all__ = [
     "STAGES",
     "CheckpointError",
     "ContextFull",
+    "ContextUse",
     "DrafterInfo",
     "EndReason",
     "Engine",
@@ -67,6 +69,7 @@ __all__ = [
     "StatsBuilder",
     "Text",
     "Verdict",
+    "WhenFull",
     "conditions",
     "environment",
     "load",

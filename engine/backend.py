@@ -94,11 +94,12 @@ def _kind() -> Device:
     return Device.METAL if mx.metal.is_available() else Device.CUDA
 
 
-def detect(dense_bytes: int = 0) -> Backend:
+def detect(dense_bytes: int = 0, *, experts: bool = False) -> Backend:
     """Look at the default device and decide.
 
     Args:
         dense_bytes: bytes of the model's weights when unpacked to 16 bit.
+        experts: whether the model is a mixture of experts.
 
     PACENOTE_COMPUTE overrides the weight policy, for measurements and tests.
     """
@@ -110,7 +111,8 @@ def detect(dense_bytes: int = 0) -> Backend:
         # Measured on the demo pair (docs/adr/0002): as stored 215 ms a token, because 16-bit *quantized*
         # matmul is emulated; float32 packed 40 ms, dense bfloat16 40 ms. At 4 rows they cost 3.4 and 2.4
         # times one row, and dense bfloat16 prefills twice as fast.
-        default = Compute.DENSE_BF16 if dense_bytes <= memory // 4 else Compute.FLOAT32
+        # MLX's CPU multiplies unpacked experts in float32 only ("GatherMM::eval: Currently only supports float32").
+        default = Compute.DENSE_BF16 if dense_bytes <= memory // 4 and not experts else Compute.FLOAT32
     asked = os.environ.get("PACENOTE_COMPUTE")
     return Backend(
         device=device,

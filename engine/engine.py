@@ -6,20 +6,20 @@ import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter
-from typing import cast
 
 import mlx.core as mx
 
-from engine.arrays import token, token_array
+from engine.arrays import token
 from engine.backend import wired
-from engine.chat.prompt import Plan, plan
+from engine.chat.fit import fit, warning
 from engine.chat.reply import ReplyStream
-from engine.decode import Line, classic, prefill, replay, speculative
+from engine.declines import boundary_too_large, speculation_declines
+from engine.decode import Line, classic, speculative
 from engine.decode.prefill import Interrupted
-from engine.drafter import HeadState
-from engine.errors import ContextFull
 from engine.events import (
+    ContextUse,
     EndReason,
     EngineInfo,
     Event,
@@ -30,17 +30,15 @@ from engine.events import (
     PrefillProgress,
     Receipt,
     Round,
+    Verdict,
 )
 from engine.loading import Pair, load_pair
 from engine.pace import Pace
 from engine.request import LoadOptions, Request, Segment, Speculation
 from engine.sampling import Chooser
-from engine.session import Boundaries, Boundary
-from engine.target import Rows, TargetState
+from engine.session import Boundaries, KeptChat, Reader, boundary_budget, schedule_key
 from engine.telemetry.stats import StatsBuilder
-
-BOUNDARY_SHARE = 0.1
-"""Part of the device's memory that boundaries may take."""
+from engine.verify import compare
 
 
 class Engine:
@@ -54,7 +52,11 @@ class Engine:
     def __init__(self, pair: Pair) -> None:
         self._pair = pair
         self._pace = Pace(pair.costs, pair.info.verdict.widths if pair.drafter else ())
-        self._boundaries = Boundaries(int(BOUNDARY_SHARE * (pair.target.backend.memory or 2**33)))
+        head_bytes = pair.info.drafter.bytes if pair.info.drafter else 0
+        self._boundaries = Boundaries(boundary_budget(pair.target.backend, pair.info.target_bytes + head_bytes))
+        self._kept = KeptChat(pair.target, pair.info, self._boundaries)
+        self._notices: list[Notice] = []
+        self._reader = Reader(pair.target, self._boundaries, _replay_width(pair.info.verdict))
         self.detailed_timing = True
 
     @property
@@ -96,6 +98,21 @@ class Engine:
         with wired(self._pair.target.backend):
             yield from self._verify(request, tokens, stop)
 
+    def save_chat(self, path: Path) -> Notice | None:
+        """Write the boundary of the chat that was written in last to a file, for `restore_chat` of a later run.
+
+        Returns why it could not be kept, None when it was, or when there was nothing to keep. Never raises for
+        what a disk does, and never leaves half a file.
+        """
+        return self._kept.save(path)
+
+    def restore_chat(self, path: Path) -> None:
+        """Take up what `save_chat` wrote. A file of other weights, another MLX or another policy is discarded, as
+        is a damaged one; the next reply's events then begin with a Notice that says so.
+        """
+        notice = self._kept.restore(path)
+        self._notices += [notice] if notice else []
+
     def close(self) -> None:
         """Let go of the model and give its memory back to the system."""
         self._boundaries.clear()
@@ -108,12 +125,18 @@ class Engine:
     def _generate(self, request: Request, stop: threading.Event) -> Iterator[Event]:
         pair = self._pair
         started = perf_counter()
-        todo = plan(pair.tokenizer, request.messages, request.thinking)
-        prompt = self._prompt(todo)
-        room = pair.info.context_length - len(prompt)
+        limit = pair.info.context_length
+        fitted = fit(pair.tokenizer, request, limit)
+        todo, prompt, room = fitted.plan, fitted.prompt, limit - len(fitted.prompt)
+        notices, self._notices = self._notices, []
+        yield from notices
         if todo.reason:
             yield Notice("cache", todo.reason)
-        yield from self._declines(request)
+        if told := fitted.told:
+            yield Notice("context", told)
+        if nearly_full := warning(len(prompt), limit, request.when_full):
+            yield Notice("context", nearly_full)
+        yield from speculation_declines(pair.info, request)
         widths = pair.info.verdict.widths
         follow = pair.drafter is not None and bool(widths) and request.speculation is not Speculation.OFF
         stream = ReplyStream(
@@ -125,14 +148,9 @@ class Engine:
         )
         stats = StatsBuilder()
         try:
-            for part in self._read_prompt(todo, follow, stop, started):
-                if isinstance(part, PrefillProgress):
-                    progress = part
-                    yield part
-                else:
-                    state, head, rows = part
+            state, head, rows, trail = yield from self._reader.read(todo.schedule, follow, stop, started)
         except Interrupted:
-            stats.prefill(progress, token=False)
+            stats.prefill(self._reader.progress, token=False)
             yield Finished(EndReason.STOPPED, (), (), "", "", stats.build(), request.seed)
             return
 
@@ -145,9 +163,10 @@ class Engine:
         line = Line(state, head, chooser, stream.push, first)
         tokens = [first]
         line.ended = stream.push(first)
-        read = PrefillProgress(len(prompt), len(prompt), progress.restored, perf_counter() - started)
+        read = PrefillProgress(len(prompt), len(prompt), self._reader.progress.restored, perf_counter() - started, 0.0)
         stats.prefill(read)
         yield read
+        yield self._use(len(prompt) + 1, len(fitted.dropped))
         yield from stream.take()
 
         for event in self._decode(line, request, stop):
@@ -163,7 +182,17 @@ class Engine:
         answer, reasoning = stream.finish()
         yield from stream.take()
         segments = (*todo.prefill, Segment("decode", tuple(tokens[:-1])))
-        self._keep((*todo.history, *segments), line.state, line.head)
+        # Where the template rewrites a reply's opening, the next turn starts before it and never comes back here.
+        end = schedule_key((*todo.history, *segments))
+        kept = trail.boundary(line.state, line.head)
+        if not self._boundaries.keep(end, kept, expendable=todo.stable > 0):
+            yield boundary_too_large(kept.nbytes, self._boundaries.budget)
+        # A template that rewrites the reply's opening keeps the part before it.
+        self._kept.latest = schedule_key(todo.schedule[:-1]) if todo.stable else end
+        used = len(prompt) + len(tokens)
+        if not nearly_full and (told := warning(used, limit, request.when_full)):
+            yield Notice("context", told)
+        yield self._use(used, len(fitted.dropped))
         yield Finished(reason, tuple(tokens), segments, answer, reasoning, stats.build(), request.seed)
 
     def _verify(
@@ -171,63 +200,18 @@ class Engine:
     ) -> Iterator[PrefillProgress | Receipt]:
         pair = self._pair
         started = perf_counter()
-        todo = plan(pair.tokenizer, request.messages, request.thinking)
-        prompt = self._prompt(todo)
+        fitted = fit(pair.tokenizer, request, pair.info.context_length)
         try:
-            for part in self._read_prompt(todo, False, stop, started):
-                if isinstance(part, PrefillProgress):
-                    yield part
-                else:
-                    state, _, rows = part
+            reached = yield from self._reader.read(fitted.plan.schedule, False, stop, started)
         except Interrupted:
             yield Receipt(identical=False, compared=0, tokens=len(tokens), complete=False)
             return
-        chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, prompt)
-        for n, written in enumerate(tokens):
-            if stop.is_set():
-                yield Receipt(identical=False, compared=n, tokens=len(tokens), complete=False)
-                return
-            chosen = chooser.row(rows.logits[0], state.length)
-            if (replayed := token(chosen)) != written:
-                scores = rows.logits[0].astype(mx.float32)
-                yield Receipt(
-                    identical=False, compared=n, tokens=len(tokens), complete=True, position=n, written=written,
-                    replayed=replayed, written_logit=cast(float, scores[written].item()),
-                    replayed_logit=cast(float, scores[replayed].item()),
-                )  # fmt: skip
-                return
-            chooser.emit(chosen)
-            if n < len(tokens) - 1:
-                rows = pair.target.step(chosen, state)
-        yield Receipt(identical=True, compared=len(tokens), tokens=len(tokens), complete=True)
+        chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, fitted.prompt)
+        yield compare(pair.target, reached, chooser, tokens, stop)
 
-    def _prompt(self, todo: Plan) -> list[int]:
-        """All tokens of the prompt.
-
-        Raises:
-            ContextFull: they leave no room for a reply.
-        """
-        prompt = [t for s in (*todo.history, *todo.prefill) for t in s.tokens]
-        if len(prompt) >= self._pair.info.context_length:
-            raise ContextFull(
-                f"This chat has {len(prompt)} tokens, the model reads {self._pair.info.context_length}.",
-                kept="All messages are kept.",
-                todo="Shorten the message, delete earlier turns, or start a new chat.",
-            )
-        return prompt
-
-    def _declines(self, request: Request) -> Iterator[Notice]:
-        """Where speculation is asked for and cannot be had as asked: the reason."""
-        info = self._pair.info
-        if request.speculation is Speculation.OFF:
-            return
-        if info.drafter is None:
-            yield Notice("decline", f"No speculation: {info.drafter_reason or 'there is no drafter'}")
-        elif not info.verdict.widths:
-            yield Notice("decline", f"No speculation: {info.verdict.reason}")
-        elif request.block_size > max(info.verdict.widths):
-            widest = max(info.verdict.widths)
-            yield Notice("decline", f"Blocks of more than {widest} rows were not found exact here; {widest} are used.")
+    def _use(self, tokens: int, dropped: int) -> ContextUse:
+        kept = self._boundaries
+        return ContextUse(tokens, self._pair.info.context_length, dropped, len(kept), kept.nbytes, kept.budget)
 
     def _decode(self, line: Line, request: Request, stop: threading.Event) -> Iterator[Round | Notice]:
         """Alternate between the two loops as the pace decides, until the reply ends or `stop` is set."""
@@ -244,74 +228,11 @@ class Engine:
                 yield replace(round_, parked=True) if round_.width == 1 and pace.parked else round_
                 yield from pace.take_notices()
 
-    def _read_prompt(
-        self, todo: Plan, follow: bool, stop: threading.Event, started: float
-    ) -> Iterator[PrefillProgress | tuple[TargetState, HeadState | None, Rows]]:
-        """Bring the caches to the end of the prompt. Yields progress, and last (state, head, rows of the last token).
 
-        Restores the deepest kept boundary and feeds the rest by the schedule, so that a cold start gives the
-        same bytes as a warm one.
-
-        Raises:
-            Interrupted: `stop` was set. Boundaries reached so far are kept.
-        """
-        pair = self._pair
-        schedule = (*todo.history, *todo.prefill)
-        total = sum(len(s.tokens) for s in schedule)
-        count, boundary = self._boundaries.deepest(schedule)
-        state = pair.target.new_state()
-        head = HeadState() if follow else None
-        rows: Rows | None = None
-        if boundary is not None:
-            state.restore(boundary.target)
-            if head is not None:
-                # A boundary kept while no head followed: history begins here, and the text does not mind.
-                late = state.length - (boundary.logits is not None)
-                head = HeadState.restored(boundary.head) if boundary.head else HeadState(start=late)
-            if boundary.logits is not None and boundary.hidden is not None:
-                rows = Rows(boundary.logits, boundary.hidden)
-        restored = done = state.length
-        yield PrefillProgress(done, total, restored, perf_counter() - started)
-        for n in range(count, len(schedule)):
-            segment = schedule[n]
-            if not segment.tokens:
-                continue  # a reply of one token was never fed
-            if rows is not None and head is not None:
-                # The head's entry for a prefill's last token waits for the token that follows it.
-                head.tell(token_array(segment.tokens[:1]), rows.hidden)
-            rows = None
-            if segment.kind == "decode":
-                following = next((s.tokens[0] for s in schedule[n + 1 :] if s.tokens), None)
-                parts: Iterator[int | Rows] = replay(
-                    pair.target, segment.tokens, state, head, self._replay_width, following, stop
-                )
-            else:
-                parts = prefill(pair.target, segment.tokens, state, head, stop)
-            for part in parts:
-                if isinstance(part, Rows):
-                    rows = part
-                else:
-                    yield PrefillProgress(done + part, total, restored, perf_counter() - started)
-            done += len(segment.tokens)
-            if rows is not None:
-                self._keep(schedule[: n + 1], state, head, rows)
-        if rows is None:
-            raise RuntimeError("a prompt must end with a prefill segment")
-        yield state, head, rows
-
-    @property
-    def _replay_width(self) -> int:
-        """Widest block that is known to give the bytes of single steps; one row at a time otherwise."""
-        verdict = self._pair.info.verdict
-        exact = verdict.state in (ExactnessState.EXACT_STOCK, ExactnessState.EXACT_FORCED)
-        return max(verdict.widths, default=1) if exact else 1
-
-    def _keep(
-        self, schedule: Sequence[Segment], state: TargetState, head: HeadState | None, rows: Rows | None = None
-    ) -> None:
-        kept_head = head.snapshot() if head is not None else None
-        logits, hidden = (rows.logits, rows.hidden) if rows is not None else (None, None)
-        self._boundaries.keep(schedule, Boundary(state.snapshot(), kept_head, logits, hidden))
+def _replay_width(verdict: Verdict) -> int:
+    """Widest block that is known to give the bytes of single steps; one row at a time otherwise."""
+    exact = verdict.state in (ExactnessState.EXACT_STOCK, ExactnessState.EXACT_FORCED)
+    return max(verdict.widths, default=1) if exact else 1
 
 
 def load_engine(options: LoadOptions, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> Engine:

@@ -82,12 +82,33 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class PrefillProgress:
-    """Prompt tokens read so far. restored: how many came from a kept boundary without work."""
+    """Prompt tokens read so far. restored: how many came from a kept boundary without work.
+
+    remaining: estimated seconds until all are read; None while nothing was measured yet.
+    """
 
     done: int
     total: int
     restored: int
     seconds: float
+    remaining: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """How full the context is, and the memory that chats are kept in. Told after the prompt and after the reply.
+
+    tokens: of prompt and reply so far. limit: what the model reads. dropped: messages that the model does not see
+    (`WhenFull.DROP_OLDEST`). boundaries, boundary_bytes: kept for later turns of all chats. budget: their bytes at
+    most.
+    """
+
+    tokens: int
+    limit: int
+    dropped: int
+    boundaries: int
+    boundary_bytes: int
+    budget: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,4 +258,4 @@ class Finished:
     seed: int
 
 
-Event = PrefillProgress | Text | Round | Notice | Finished
+Event = PrefillProgress | ContextUse | Text | Round | Notice | Finished

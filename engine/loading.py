@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -17,8 +18,10 @@ from engine import backend as backends
 from engine.backend import Compute
 from engine.calibrate import measure_costs
 from engine.chat.tokenizer import Tokenizer
+from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint, open_folder
 from engine.checkpoint.head import HeadTensors, find_prefix, is_standalone, read_head
+from engine.checkpoint.head_shapes import is_moe
 from engine.checkpoint.locate import demo_head, demo_target, locate
 from engine.drafter import Drafter
 from engine.drafter.head import build_head
@@ -26,7 +29,7 @@ from engine.errors import CheckpointError, KnownError, LoadCancelled
 from engine.events import DrafterInfo, EngineInfo, ExactnessState, LoadProgress, Verdict
 from engine.exactness import cache, ladder
 from engine.pace import Costs
-from engine.quantize import Scheme, quantize_weights
+from engine.quantize import Plan, Quantized, Scheme, quantize_weights
 from engine.request import LoadOptions
 from engine.target import Target, compute
 from engine.target.load import load_target
@@ -62,7 +65,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
     path, revision = locate(options.target) if options.target is not None else (demo_target(), "")
     checkpoint = open_folder(path, revision)
     parameters = _count_parameters(checkpoint)
-    backend = backends.detect(dense_bytes=2 * parameters)
+    backend = backends.detect(dense_bytes=2 * parameters, experts=is_moe(checkpoint.text_config))
     backends.prepare(backend)
     tokenizer = Tokenizer.load(path)
 
@@ -88,7 +91,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
         path=str(path),
         parameters=parameters,
         target_bytes=_resident_bytes(target.model),
-        quantization=str(Scheme.from_block(q)) if (q := checkpoint.quantization()) else "none",
+        quantization=_quantization(checkpoint),
         context_length=context_length,
         device=f"{backend.name} ({backend.architecture})",
         policy=backend.words(),
@@ -127,21 +130,17 @@ def _head_checkpoint(checkpoint: Checkpoint, options: LoadOptions) -> Checkpoint
 
 def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -> Drafter:
     tensors = read_head(_head_checkpoint(checkpoint, options), checkpoint.text_config)
-    scheme = Scheme.from_block(tensors.quantization)
     wanted, decided_by = quantize_switch(options.quantize_drafter)
     weights = tensors.weights
     skipped: tuple[str, ...] = ()
-    pre_packed = any(name.endswith(".scales") for name in weights)
-    if pre_packed:
+    if tensors.packed:
         decided_by = "checkpoint"
-    dense_bytes = _dense_bytes(tensors)
-    if wanted and not pre_packed:
-        quantized = quantize_weights(weights, scheme)
-        weights = quantized.weights
-        skipped = tuple(f"{name}: {reason}" for name, reason in quantized.skipped)
-    overrides = tensors.quantization or {}
     try:
-        head = build_head(checkpoint.text_config, weights, scheme, overrides)
+        if wanted and not tensors.packed:
+            quantized = _quantized(tensors)
+            weights = quantized.weights
+            skipped = tuple(f"{name}: {reason}" for name, reason in quantized.skipped)
+        head = build_head(checkpoint.text_config, weights, tensors.plan)
     except ValueError as e:
         raise CheckpointError(
             "The MTP head does not fit this model.",
@@ -155,7 +154,7 @@ def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -
     head.set_dtype(target.dtype)
     mx.eval(head.parameters())
     dtype = str(target.dtype).removeprefix("mlx.core.")
-    words = str(scheme) if packed else f"dense {dtype}"
+    words = representation(weights, tensors.plan) if packed else f"dense {dtype}"
     if packed and target.backend.compute in (Compute.DENSE_BF16, Compute.DENSE_FLOAT32):
         words += f", unpacked to {dtype} on this device"
     info = DrafterInfo(
@@ -163,10 +162,29 @@ def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -
         representation=words,
         decided_by=decided_by,
         bytes=_resident_bytes(head),
-        dense_bytes=dense_bytes,
+        dense_bytes=_dense_bytes(tensors),
         skipped=skipped,
     )
     return Drafter(head, target, info)
+
+
+def _quantized(tensors: HeadTensors) -> Quantized:
+    try:
+        return quantize_weights(tensors.weights, tensors.plan)
+    except ValueError as e:
+        raise CheckpointError(
+            "The MTP head cannot be quantized as its config.json says.",
+            kept="The model works without it, at classic speed.",
+            todo="Switch quantization of the drafter off to use the head as it is.",
+            detail=str(e),
+        ) from e
+
+
+def representation(weights: Mapping[str, mx.array], plan: Plan) -> str:
+    """The schemes of packed weights in words, the one with the most projections first."""
+    packed = [name.removesuffix(".scales") for name in weights if name.endswith(".scales")]
+    schemes = Counter(str(plan.named.get(projection) or plan.default) for projection in packed)
+    return ", ".join(scheme for scheme, _ in schemes.most_common())
 
 
 def _dense_bytes(tensors: HeadTensors) -> int:
@@ -175,15 +193,9 @@ def _dense_bytes(tensors: HeadTensors) -> int:
     for name, w in tensors.weights.items():
         if name.endswith((".scales", ".biases")):
             continue
-        stem = name.removesuffix(".weight")
-        if (scales := tensors.weights.get(f"{stem}.scales")) is not None:
-            block = (tensors.quantization or {}).get(stem)
-            group = (
-                int(block["group_size"])
-                if isinstance(block, dict)
-                else Scheme.from_block(tensors.quantization).group_size
-            )
-            total += 2 * scales.size * group
+        projection = name.removesuffix(".weight")
+        if (scales := tensors.weights.get(f"{projection}.scales")) is not None:
+            total += 2 * scales.size * (tensors.plan.named.get(projection) or tensors.plan.default).group_size
         else:
             total += w.nbytes
     return total
@@ -203,7 +215,7 @@ def _decide(
     widths = tuple(range(2, options.max_block + 1))
     key = cache.verdict_key(weights_hash, target.backend, target.dtype, widths)
     decision = cache.recall(key)
-    if decision is not None:
+    if decision is not None and ladder.holds(target, decision, widths):
         ladder.engage(target, decision.engaged)
     else:
         decision = ladder.decide(target, widths, context_length)
@@ -227,11 +239,24 @@ def _name(options: LoadOptions, checkpoint: Checkpoint) -> str:
     return options.target if checkpoint.revision else Path(options.target).expanduser().resolve().name
 
 
+def _quantization(checkpoint: Checkpoint) -> str:
+    if (block := checkpoint.quantization()) is not None:
+        return str(Scheme.from_block(block))
+    if any(entry.dtype == fp8.DTYPE for entry in checkpoint.tensors.values()):
+        return "fp8 in blocks, unpacked to bfloat16"
+    return "none"
+
+
 def _count_parameters(checkpoint: Checkpoint) -> int:
     """Of the language model alone, without MTP and vision. Packed tensors count what they stand for."""
     total = 0
     for name, entry in checkpoint.tensors.items():
-        if ".mtp." in f".{name}" or "visual" in name or "vision" in name or name.endswith((".scales", ".biases")):
+        if (
+            ".mtp." in f".{name}"
+            or "visual" in name
+            or "vision" in name
+            or name.endswith((".scales", ".biases", fp8.SCALE))
+        ):
             continue
         stem = name.removesuffix(".weight")
         size = 1

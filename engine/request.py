@@ -18,6 +18,13 @@ class Speculation(StrEnum):
     ALWAYS = "always"  # never parked; still only where the probe passed
 
 
+class WhenFull(StrEnum):
+    """What happens to a chat that does not fit the model's context."""
+
+    REFUSE = "refuse"  # ContextFull, and nothing is lost
+    DROP_OLDEST = "drop oldest turns"  # the model does not see them; a Notice says which
+
+
 @dataclass(frozen=True, slots=True)
 class Sampler:
     """How a token is chosen from a row of logits.
@@ -86,6 +93,7 @@ class Request:
     whatever `speculation` and `block_size` say.
     block_size: rows of a verify block (1 bonus + drafts), 2 to MAX_BLOCK.
     thinking: for templates with a reasoning switch. None leaves the template's default.
+    when_full: what to do with a chat that leaves no room for a reply. Part of what the text depends on.
     """
 
     messages: tuple[Message, ...]
@@ -96,11 +104,13 @@ class Request:
     speculation: Speculation = Speculation.ON
     block_size: int = 3
     thinking: bool | None = None
+    when_full: WhenFull = WhenFull.REFUSE
     ignore_eos: bool = False  # benchmarks that need a fixed length
 
     def __post_init__(self) -> None:
         # A plain "always" from a caller or a file would fail every `is` comparison silently.
         object.__setattr__(self, "speculation", Speculation(self.speculation))
+        object.__setattr__(self, "when_full", WhenFull(self.when_full))
         if not 2 <= self.block_size <= MAX_BLOCK:
             raise ValueError(f"block_size must be between 2 and {MAX_BLOCK}")
         if not 0 <= self.seed < 2**32:

@@ -12,9 +12,9 @@ import mlx.nn as nn
 from mlx_lm.models.qwen3_5 import Model, ModelArgs
 
 from engine.backend import Backend
-from engine.checkpoint.head import linear_shapes, norm_shapes
+from engine.checkpoint.head_shapes import linear_shapes, norm_shapes
 from engine.drafter.head import MTPHead, build_head
-from engine.quantize import Scheme, quantize_weights
+from engine.quantize import Plan, Scheme, quantize_weights
 from engine.target import Target
 
 _COMMON: dict[str, Any] = {
@@ -73,13 +73,13 @@ def random_head(shape: str, target: Target, *, quantized: bool, seed: int = 1) -
     mx.random.seed(seed)
     config = SHAPES[shape]
     weights = {
-        f"{name}.weight": (mx.random.normal((out, inn)) * inn**-0.5).astype(mx.bfloat16)
-        for name, (out, inn) in linear_shapes(config).items()
+        f"{name}.weight": (mx.random.normal(size) * size[-1] ** -0.5).astype(mx.bfloat16)
+        for name, size in linear_shapes(config).items()
     }
     weights |= {f"{name}.weight": mx.ones(size, dtype=mx.bfloat16) for name, size in norm_shapes(config).items()}
     if quantized:
-        weights = quantize_weights(weights, Scheme()).weights
-    head = build_head(config, weights, Scheme(), {})
+        weights = quantize_weights(weights, Plan()).weights
+    head = build_head(config, weights, Plan())
     head.set_dtype(target.dtype)
     mx.eval(head.parameters())
     return head

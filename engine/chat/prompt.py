@@ -59,6 +59,11 @@ class Plan:
         parts = (self.fresh[: self.stable], self.fresh[self.stable :])
         return tuple(Segment("prefill", part) for part in parts if part)
 
+    @property
+    def schedule(self) -> tuple[Segment, ...]:
+        """Everything up to the reply, in order."""
+        return (*self.history, *self.prefill)
+
 
 def plan(tokenizer: Tokenizer, messages: Sequence[Message], thinking: bool | None) -> Plan:
     """The plan for the next reply. A pure function: the same chat gives the same schedule, warm or cold.

@@ -40,11 +40,14 @@ class Checkpoint:
         return sum(t.nbytes for t in self.tensors.values())
 
     def quantization(self) -> dict[str, Any] | None:
-        """The MLX quantization block, from the top level or from inside `text_config` (both occur)."""
+        """The MLX quantization block, from the top level or from inside `text_config` (both occur).
+
+        None as well for a block that holds no MLX scheme, such as fp8's.
+        """
         for place in (self.config, self.text_config):
             for key in ("quantization", "quantization_config"):
                 block = place.get(key)
-                if isinstance(block, dict):
+                if isinstance(block, dict) and ("bits" in block or "group_size" in block):
                     return block
         return None
 

@@ -1,4 +1,4 @@
-"""Where the MTP head lives and whether it is whole.
+"""Where the MTP head lives, and reading it whole.
 
 A head is recognised by its tensors, never by `mtp_num_hidden_layers` in a config: most 4-bit conversions
 of the target keep that line and hold no head.
@@ -6,78 +6,55 @@ of the target keep that line and hold no head.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import mlx.core as mx
 
+from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint
+from engine.checkpoint.head_shapes import EXPERTS, NORMS, STACKED, ExpertLayout, expert_layout, is_moe
+from engine.checkpoint.inventory import Unfit, check_norms, check_schemes, check_tensors
 from engine.checkpoint.safetensors_header import TensorEntry
 from engine.errors import CheckpointError
+from engine.quantize import Plan
 
 PREFIXES = ("mtp.", "language_model.mtp.", "model.mtp.")
 """Prefixes under which a head lies inside a target checkpoint. Such tensors are in HF convention (norms - 1)."""
 
-_NORMS = (
-    "pre_fc_norm_embedding",
-    "pre_fc_norm_hidden",
-    "norm",
-    "layers.0.input_layernorm",
-    "layers.0.post_attention_layernorm",
-    "layers.0.self_attn.q_norm",
-    "layers.0.self_attn.k_norm",
-)
-_PARTS = (".weight", ".scales", ".biases")
-
 
 @dataclass(frozen=True)
 class HeadTensors:
-    """A head's tensors by stand-alone name, ready to bind. Norms are as used (shifted)."""
+    """A head's tensors by stand-alone name, ready to bind: norms as used, experts stacked, no fp8.
+
+    plan: how packed tensors are packed, and how dense ones are to be quantized at load.
+    """
 
     weights: dict[str, mx.array]
     config: dict[str, Any]
-    quantization: dict[str, Any] | None
+    plan: Plan
     source: str
 
     @property
     def nbytes(self) -> int:
         return sum(w.nbytes for w in self.weights.values())
 
-
-def linear_shapes(text_config: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """The eight 2-D projections of a dense head, (out, in) by name. Source: reference mtp.md 1.1."""
-    hidden = int(text_config["hidden_size"])
-    heads = int(text_config["num_attention_heads"])
-    kv_heads = int(text_config["num_key_value_heads"])
-    head_dim = int(text_config.get("head_dim") or hidden // heads)
-    mlp = int(text_config["intermediate_size"])
-    attn, ffn = "layers.0.self_attn.", "layers.0.mlp."
-    return {
-        "fc": (hidden, 2 * hidden),
-        attn + "q_proj": (2 * heads * head_dim, hidden),  # query and gate per head
-        attn + "k_proj": (kv_heads * head_dim, hidden),
-        attn + "v_proj": (kv_heads * head_dim, hidden),
-        attn + "o_proj": (hidden, heads * head_dim),
-        ffn + "gate_proj": (mlp, hidden),
-        ffn + "up_proj": (mlp, hidden),
-        ffn + "down_proj": (hidden, mlp),
-    }
+    @property
+    def packed(self) -> bool:
+        """Whether the checkpoint holds quantized projections, all or some."""
+        return any(name.endswith(".scales") for name in self.weights)
 
 
-def norm_shapes(text_config: Mapping[str, Any]) -> dict[str, tuple[int]]:
-    """The seven 1-D norms by name."""
-    hidden = int(text_config["hidden_size"])
-    head_dim = int(text_config.get("head_dim") or hidden // int(text_config["num_attention_heads"]))
-    return {name: ((head_dim if name.endswith(("q_norm", "k_norm")) else hidden),) for name in _NORMS}
+def prefix_of(names: Iterable[str]) -> str | None:
+    """The prefix under which a head lies among a target's tensors, or None."""
+    present = list(names)
+    return next((p for p in PREFIXES if any(name.startswith(p) for name in present)), None)
 
 
 def find_prefix(checkpoint: Checkpoint) -> str | None:
-    """The prefix under which a target checkpoint holds a head, or None."""
-    for prefix in PREFIXES:
-        if any(name.startswith(prefix) for name in checkpoint.tensors):
-            return prefix
-    return None
+    """The same for a checkpoint."""
+    return prefix_of(checkpoint.tensors)
 
 
 def is_standalone(checkpoint: Checkpoint) -> bool:
@@ -103,14 +80,44 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
             todo="Choose a folder that holds this model's MTP head.",
             detail=str(checkpoint.path),
         )
-    if int(text_config.get("num_experts") or 0):
-        raise CheckpointError(
-            "This model is a mixture of experts, and heads of such models are not supported yet.",
-            kept="The model works without its head, at classic speed.",
-            todo="Use a dense model to have speculation.",
-        )
     entries = {n.removeprefix(prefix or ""): t for n, t in checkpoint.tensors.items() if n.startswith(prefix or "")}
-    _check(checkpoint, entries, text_config)
+    try:
+        block, plan = _packing(checkpoint, prefix or "")
+        _check_vocabulary(checkpoint, text_config)
+        check_tensors(entries, text_config, block)
+        weights = _stacked(fp8.dequantize_all(_load(entries), block), text_config)
+        if prefix is not None:
+            # HF stores RMSNorm weights as w - 1. Only tensors that still carry the prefix are in that convention.
+            for norm in NORMS:
+                weights[f"{norm}.weight"] = weights[f"{norm}.weight"] + 1.0
+        check_schemes(weights, plan, text_config)
+        check_norms(weights, shifted_here=prefix is not None)
+    except Unfit as error:
+        raise CheckpointError(
+            f"The MTP head in {checkpoint.path.name} cannot be used: {error}.",
+            kept="The model works without it, at classic speed.",
+            todo="Choose the head that was made for this model.",
+            detail=str(checkpoint.path),
+        ) from error
+    return HeadTensors(weights, checkpoint.config, plan, str(checkpoint.path))
+
+
+def _packing(checkpoint: Checkpoint, prefix: str) -> tuple[tuple[int, int], Plan]:
+    """Block size of fp8 scales, and the plan of MLX's packing."""
+    try:
+        return fp8.block_size(checkpoint.config), Plan.from_block(checkpoint.quantization(), prefix)
+    except (TypeError, ValueError) as error:
+        raise Unfit(f"the quantization in its config.json cannot be read ({error})") from error
+
+
+def _check_vocabulary(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> None:
+    """A head has no tensor of the vocabulary's size; what its own configuration says is all there is to compare."""
+    own, needed = checkpoint.text_config.get("vocab_size"), text_config.get("vocab_size")
+    if own is not None and needed is not None and own != needed:
+        raise Unfit(f"it is made for a vocabulary of {own} tokens, this model has {needed} (vocab_size)")
+
+
+def _load(entries: Mapping[str, TensorEntry]) -> dict[str, mx.array]:
     weights: dict[str, mx.array] = {}
     by_file: dict[str, list[tuple[str, TensorEntry]]] = {}
     for name, entry in entries.items():
@@ -119,44 +126,25 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
         loaded = cast(dict[str, mx.array], mx.load(file))
         for name, entry in wanted:
             weights[name] = loaded[entry.name]
-    if prefix is not None:
-        # HF stores RMSNorm weights as w - 1. Only tensors that still carry the prefix are in that convention.
-        for norm in _NORMS:
-            weights[f"{norm}.weight"] = weights[f"{norm}.weight"] + 1.0
-    return HeadTensors(weights, checkpoint.config, checkpoint.quantization(), str(checkpoint.path))
+    return weights
 
 
-def _check(checkpoint: Checkpoint, entries: Mapping[str, TensorEntry], text_config: Mapping[str, Any]) -> None:
-    def refuse(what: str) -> CheckpointError:
-        return CheckpointError(
-            f"The MTP head in {checkpoint.path.name} cannot be used: {what}.",
-            kept="The model works without it, at classic speed.",
-            todo="Choose the head that was made for this model.",
-            detail=str(checkpoint.path),
-        )
-
-    linears, norms = linear_shapes(text_config), norm_shapes(text_config)
-    known = {f"{n}.weight" for n in norms} | {n + part for n in linears for part in _PARTS}
-    required = {f"{n}.weight" for n in (*norms, *linears)}
-    if missing := sorted(required - entries.keys()):
-        raise refuse(f"{len(missing)} tensors are missing ({', '.join(missing[:3])})")
-    if unknown := sorted(entries.keys() - known):
-        raise refuse(f"it holds tensors this program does not know ({', '.join(unknown[:3])})")
-    for name, norm_shape in norms.items():
-        entry = entries[f"{name}.weight"]
-        if entry.shape != norm_shape:
-            raise refuse(f"{name}.weight has shape {list(entry.shape)}, this model needs {list(norm_shape)}")
-        if entry.dtype not in ("BF16", "F16", "F32"):
-            raise refuse(f"{name}.weight has type {entry.dtype}")
-    for name, shape in linears.items():
-        entry = entries[f"{name}.weight"]
-        packed = f"{name}.scales" in entries
-        if packed:
-            rows = entry.shape[0] if entry.shape else 0
-            groups = entries[f"{name}.scales"].shape[-1]
-            if rows != shape[0] or entry.dtype != "U32" or groups == 0 or shape[1] % groups:
-                raise refuse(f"{name}.weight is packed for another shape than {list(shape)}")
-        elif entry.shape != shape:
-            raise refuse(f"{name}.weight has shape {list(entry.shape)}, this model needs {list(shape)}")
-        elif entry.dtype not in ("BF16", "F16", "F32"):
-            raise refuse(f"{name}.weight has type {entry.dtype}")
+def _stacked(weights: dict[str, mx.array], text_config: Mapping[str, Any]) -> dict[str, mx.array]:
+    """Experts of any layout as three stacks [experts, out, in]. Nothing changes in a dense head."""
+    if not is_moe(text_config):
+        return weights
+    layout = expert_layout(weights)
+    if layout is ExpertLayout.STACKED:
+        return weights
+    rest = {name: w for name, w in weights.items() if not name.startswith(EXPERTS)}
+    if layout is ExpertLayout.FUSED:
+        gate, up = mx.split(weights[EXPERTS + "gate_up_proj"], 2, axis=-2)
+        stacks = {"gate_proj": gate, "up_proj": up, "down_proj": weights[EXPERTS + "down_proj"]}
+        return rest | {f"{STACKED}{part}.weight": mx.contiguous(stack) for part, stack in stacks.items()}
+    experts = range(int(text_config["num_experts"]))
+    for part in ("gate_proj", "up_proj", "down_proj"):
+        for tail in (".weight", ".scales", ".biases"):
+            pieces = [weights.get(f"{EXPERTS}{e}.{part}{tail}") for e in experts]
+            if found := [piece for piece in pieces if piece is not None]:
+                rest[f"{STACKED}{part}{tail}"] = mx.stack(found)
+    return rest

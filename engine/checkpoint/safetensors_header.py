@@ -18,7 +18,7 @@ _ITEM_BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I16": 16, "U16": 16,
     "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "I64": 64, "U64": 64, "F64": 64,
 }  # fmt: skip
-_MAX_HEADER = 100_000_000  # the format's own limit, in bytes
+MAX_HEADER = 100_000_000  # the format's own limit, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def read_header(path: Path) -> dict[str, TensorEntry]:
             if len(prefix) < 8:
                 raise _damaged(path, "it is too short to be a safetensors file")
             (length,) = struct.unpack("<Q", prefix)
-            if length > min(_MAX_HEADER, size - 8):
+            if length > min(MAX_HEADER, size - 8):
                 raise _damaged(path, "its header is longer than the file, so this is no safetensors file or it was cut")
             raw = file.read(length)
     except FileNotFoundError as e:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.qwen3_5 import DecoderLayer, TextModelArgs
 
-from engine.quantize import Scheme
+from engine.quantize import Plan
 
 
 class MTPHead(nn.Module):
@@ -33,28 +34,23 @@ class MTPHead(nn.Module):
         return self.norm(self.layers[0](x, mask=mask, cache=cache))[0]
 
 
-def build_head(
-    text_config: Mapping[str, Any], weights: Mapping[str, mx.array], scheme: Scheme, overrides: Mapping[str, Any]
-) -> MTPHead:
+def build_head(text_config: Mapping[str, Any], weights: Mapping[str, mx.array], plan: Plan) -> MTPHead:
     """Make a head and bind its weights.
 
     Args:
         text_config: the target's.
         weights: by stand-alone name; packed where `.scales` is present.
-        scheme: of packed weights that `overrides` does not name.
-        overrides: per-projection blocks {"bits", "group_size"} of a pre-converted checkpoint.
+        plan: the scheme of each packed one.
 
     Raises:
         ValueError: names or shapes do not match (the inventory in `checkpoint.head` comes first).
     """
-    head = MTPHead(TextModelArgs.from_dict(dict(text_config)))
+    head = MTPHead(TextModelArgs.from_dict(copy.deepcopy(dict(text_config))))  # from_dict edits what it is given
 
     def packed(path: str, module: nn.Module) -> bool | dict[str, Any]:
         if f"{path}.scales" not in weights:
             return False
-        given = overrides.get(path)
-        if isinstance(given, dict):
-            return {"group_size": given.get("group_size", 64), "bits": given.get("bits", 4)}
+        scheme = plan.named.get(path) or plan.default
         return {"group_size": scheme.group_size, "bits": scheme.bits}
 
     nn.quantize(head, class_predicate=packed)

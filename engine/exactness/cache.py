@@ -23,7 +23,7 @@ from engine.backend import Backend, mlx_version
 from engine.events import ExactnessState, Verdict
 from engine.exactness.ladder import Decision, Engaged
 
-LADDER = 2
+LADDER = 3
 """Raise it when the probe or a kernel changes: old verdicts then count no more."""
 FOLDER = "PACENOTE_CACHE_DIR"
 """Environment variable that moves the cache, for tests and for read-only homes."""

@@ -1,13 +1,13 @@
 """The decision: which kernels a verify forward uses, at which widths, and why. Fails closed.
 
-Rungs, from cheap to dear: stock, forced qmv, gather, one row at a time; each first with block attention, then
-with one query row at a time. Stock is engaged as soon as it passes, since nothing can be cheaper than no
-change; otherwise the exact candidate that measures fastest here.
+Rungs: stock, forced qmv, on Apple GPUs qmv_rows for the shapes it passed its self-check on, gather, one row at a
+time; each first with block attention, then with one query row at a time. Stock is engaged as soon as it passes, since
+nothing can be cheaper than no change; otherwise the exact candidate that measures fastest here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -16,16 +16,18 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from engine.arrays import token_array
-from engine.backend import mlx_version
+from engine.backend import Device, mlx_version
 from engine.events import ExactnessState, Verdict
 from engine.exactness import routing
-from engine.exactness.kernels import Attention, ForcedQmv, Gather, MatmulKernel, OneRow, Stock
+from engine.exactness.kernels import Attention, ForcedQmv, Gather, MatmulKernel, OneRow, QmvRows, Stock, qmv_rows
 from engine.exactness.kernels.forced_qmv import CHUNKS
 from engine.exactness.probe import ProbeResult, probe
 from engine.target import Target
 from engine.timing import median_ms
 
 TIMED_WIDTH = 3
+WIDTHS = tuple(range(2, qmv_rows.MOST_ROWS + 1))
+"""All block sizes (docs/adr/0001)."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,19 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Engaged:
-    """What the scope of a target is set to. block_limit: keys up to which a block may attend as a block."""
+    """What the scope of a target is set to. block_limit: keys up to which a block may attend as a block.
+
+    served: the shapes that qmv_rows computes; forced qmv computes the others.
+    """
 
     kernel: str
     chunk: int
     block_limit: int
+    served: tuple[qmv_rows.Served, ...] = ()
+
+    def __post_init__(self) -> None:
+        # A verdict kept as JSON comes back with lists.
+        object.__setattr__(self, "served", tuple(qmv_rows.Served(*s) for s in self.served))
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,15 @@ def engage(target: Target, engaged: Engaged | None) -> None:
     if engaged is None:
         scope.kernel, scope.block_limit = Stock(), 0
         return
-    kernels: dict[str, MatmulKernel] = {k.name: k for k in (Stock(), ForcedQmv(engaged.chunk), Gather(), OneRow())}
+    forced, rows = ForcedQmv(engaged.chunk), QmvRows(engaged.chunk, engaged.served)
+    kernels: dict[str, MatmulKernel] = {k.name: k for k in (Stock(), forced, rows, Gather(), OneRow())}
     scope.kernel, scope.block_limit = kernels[engaged.kernel], engaged.block_limit
+
+
+def holds(target: Target, decision: Decision, widths: Sequence[int]) -> bool:
+    """Whether a kept decision may be used again: what qmv_rows serves is checked on the device at every load."""
+    served = decision.engaged.served if decision.engaged else ()
+    return not served or qmv_rows.still_exact(target.modules(), served, widths)
 
 
 def decide(target: Target, widths: Sequence[int], context_length: int = 2048) -> Decision:
@@ -106,7 +123,7 @@ def decide(target: Target, widths: Sequence[int], context_length: int = 2048) ->
     reasons = [against] if against else []
     inputs = 0
     exact: list[tuple[Candidate, ProbeResult]] = []
-    for candidate in candidates(target):
+    for candidate in candidates(target, widths, reasons.append):
         wanted = trusted if isinstance(candidate.kernel, Stock) else tuple(widths)
         if not wanted:
             continue
@@ -134,7 +151,8 @@ def decide(target: Target, widths: Sequence[int], context_length: int = 2048) ->
     (candidate, result), cost = _fastest(target, exact)
     block = candidate.attention is Attention.BLOCK
     chunk = getattr(candidate.kernel, "chunk", CHUNKS[0])
-    engaged = Engaged(candidate.kernel.name, chunk, result.longest if block else 0)
+    served = tuple(candidate.kernel.served.values()) if isinstance(candidate.kernel, QmvRows) else ()
+    engaged = Engaged(candidate.kernel.name, chunk, result.longest if block else 0, served)
     engage(target, engaged)
     stock = isinstance(candidate.kernel, Stock)
     words = f"Block = chain on {result.inputs} inputs at widths {', '.join(map(str, result.passed))}."
@@ -167,11 +185,25 @@ def allow_inexact(decision: Decision, target: Target, widths: Sequence[int]) -> 
     return Decision(verdict, engaged)
 
 
-def candidates(target: Target) -> Iterator[Candidate]:
-    """The rungs, from cheap to dear, with forced qmv's chunk tuned on this device."""
-    kernels: list[MatmulKernel] = [Stock()]
+def candidates(
+    target: Target, widths: Sequence[int] = WIDTHS, note: Callable[[str], object] = lambda _: None
+) -> Iterator[Candidate]:
+    """The rungs in order, with forced qmv's chunk tuned on this device and qmv_rows surveyed for these widths.
+
+    note: told why qmv_rows does not serve a shape.
+    """
+    yield from (Candidate(Stock(), attention) for attention in Attention)
+    kernels: list[MatmulKernel] = []
     if linear_shapes(target):
-        kernels += [ForcedQmv(tuned_chunk(target)), Gather()]
+        chunk = tuned_chunk(target)
+        kernels.append(ForcedQmv(chunk))
+        if target.backend.device is Device.METAL:
+            found = qmv_rows.survey(target.modules(), widths, chunk)
+            for reason in found.notes:
+                note(reason)
+            if found.served:
+                kernels.append(QmvRows(chunk, found.served))
+        kernels.append(Gather())
     kernels.append(OneRow())
     for kernel in kernels:
         for attention in Attention:

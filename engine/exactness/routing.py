@@ -55,7 +55,7 @@ ALL_GPUS = tuple(Gpu(generation, size) for generation in range(13, 18) for size 
 class Product:
     """One call. rows: x.shape[-2] as the dispatch sees it. inputs, outputs: K and N of the weights.
 
-    batched: the weights have a batch axis, so each of its elements is a product of its own.
+    batched: the weights have a batch axis, so each of its elements is a product of its own. bits: of a packed weight.
     """
 
     rows: int
@@ -63,6 +63,7 @@ class Product:
     outputs: int
     mode: str = "affine"
     batched: bool = False
+    bits: int = 4
 
 
 def known(version: str) -> bool:
@@ -89,12 +90,20 @@ def route(gpu: Gpu, product: Product) -> Kernel:
     """The kernel that computes a product. Batched or not, the choice is the same; only the name gets a flag."""
     if product.rows >= batch_limit(gpu, product.inputs, product.outputs):
         return Kernel.QMM
-    if product.inputs in QUAD_INPUTS:
+    if product.inputs in QUAD_INPUTS and product.bits & (product.bits - 1) == 0:
         return Kernel.QMV_QUAD
     if product.rows >= 2 and (product.mode != "affine" or gpu.generation >= 15):
         return Kernel.QMV_WIDE
-    fast = product.outputs % 8 == 0 and product.inputs % 512 == 0
-    return Kernel.QMV_FAST if fast else Kernel.QMV
+    return Kernel.QMV_FAST if product.inputs % fast_block(product.bits) == 0 else Kernel.QMV
+
+
+def fast_block(bits: int) -> int:
+    """Values of K that qmv_fast's 32 lanes take at a time; it is chosen where K is a multiple. Two packs a lane.
+
+    Read from the machine code of MLX 0.32.4's library. Outputs need not be a multiple of 8: it has a form for those.
+    """
+    pack = {3: 8, 5: 8, 6: 4}.get(bits, 32 // bits)
+    return 32 * pack * (1 if bits == 2 else 2)
 
 
 def decode_kernel(gpu: Gpu, inputs: int, outputs: int, mode: str = "affine") -> Kernel:

@@ -12,6 +12,7 @@ from engine.backend import Backend
 from engine.checkpoint.folder import Checkpoint
 from engine.errors import CheckpointError, LoadCancelled
 from engine.target import compute
+from engine.target.layouts import reading_all_layouts
 from engine.target.model import Target
 
 MODEL_TYPES = ("qwen3_5", "qwen3_5_moe", "qwen3_5_text", "qwen3_5_moe_text")
@@ -35,10 +36,12 @@ def load_target(checkpoint: Checkpoint, backend: Backend, progress: Progress, ca
             todo="Pacenote runs the Qwen3.5 family (3.5, 3.6, 3.8); choose one of those.",
             detail=str(checkpoint.path),
         )
-    from mlx_lm.utils import load_model  # takes seconds to import; refusals above need none of it
+    from mlx_lm.utils import _get_classes, load_model  # takes seconds to import; refusals above need none of it
 
     try:
-        model, _ = load_model(checkpoint.path, lazy=True, strict=True)
+        model, _ = load_model(
+            checkpoint.path, lazy=True, strict=True, get_model_classes=reading_all_layouts(_get_classes)
+        )
     except (ValueError, KeyError, TypeError, FileNotFoundError) as e:
         # mlx-lm names missing, surplus or misshapen parameters in the message.
         raise CheckpointError(

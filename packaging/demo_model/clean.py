@@ -4,7 +4,7 @@ import json
 import re
 from functools import cache
 
-from demo_model.paths import EVAL_PROMPTS
+from demo_model.paths import ACCEPTANCE_PROMPTS, EVAL_PROMPTS
 
 _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bMr\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\be\.g\.)(?<!\bi\.e\.)[\"”)]?\s+(?=[\"“(A-Z0-9])"
@@ -129,9 +129,12 @@ def normal(text: str) -> str:
 @cache
 def held_out() -> frozenset[str]:
     raw = json.loads(EVAL_PROMPTS.read_text())
-    turns = [p for part in (raw, raw["retired"]) for group in [*part["single"].values(), *part["chats"]] for p in group]
-    return frozenset(normal(p) for p in turns)
+    turns = [p for group in [*raw["single"].values(), *raw["chats"]] for p in group]
+    return frozenset(normal(p) for p in [*turns, *json.loads(ACCEPTANCE_PROMPTS.read_text())])
 
 
-def is_held_out(prompt: str) -> bool:
-    return normal(prompt) in held_out()
+def is_held_out(text: str) -> bool:
+    """Is it an evaluation prompt, or does it end with one (of at least two words)?"""
+    kept = normal(text).split()
+    prompts = held_out()
+    return any(" ".join(kept[i:]) in prompts for i in range(max(1, len(kept) - 1)))

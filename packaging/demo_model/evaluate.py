@@ -21,17 +21,15 @@ REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO), str(REPO / "packaging")]
 
 from demo_model.clean import normal  # noqa: E402
-from demo_model.paths import CORPUS, EVAL_PROMPTS, WORK  # noqa: E402
+from demo_model.paths import ACCEPTANCE_PROMPTS, CORPUS, EVAL_PROMPTS, WORK  # noqa: E402
 
 OUT = WORK / "evaluation"
-ACCEPTANCE_PROMPTS = Path(__file__).with_name("acceptance_prompts.json")
 TOKENS = 200
 
 
-def dialogues(retired: bool = False) -> list[tuple[str, list[str]]]:
-    """(group, user turns) of the quality set, or of what was taken out of it because training turned out to have met it."""
+def dialogues() -> list[tuple[str, list[str]]]:
+    """(group, user turns) of the quality set."""
     raw = json.loads(EVAL_PROMPTS.read_text())
-    raw = raw["retired"] if retired else raw
     return [(g, [p]) for g, ps in raw["single"].items() for p in ps] + [("chat", c) for c in raw["chats"]]
 
 
@@ -116,7 +114,6 @@ def acceptance(a: argparse.Namespace) -> None:
     name = f"acceptance-{a.head}{'-forget' if a.forget else ''}"
     before = json.loads((OUT / f"{name}.json").read_text())["turns"] if a.keep else []
     items = [*dialogues(), *(("acceptance", [p]) for p in json.loads(ACCEPTANCE_PROMPTS.read_text()))]
-    items += [("retired " + g, ts) for g, ts in dialogues(retired=True)]
     turns, ran, checked = [], 0, False
     for g, asked in items:
         found = kept(before, g, asked)
@@ -139,11 +136,10 @@ def acceptance(a: argparse.Namespace) -> None:
 
 
 def kept(before: list[dict], group: str, asked: list[str]) -> list[dict]:
-    """What an earlier run answered to these turns in a row; a group's items may have been retired since."""
-    group = group.removeprefix("retired ")
+    """What an earlier run answered to these turns in a row."""
     for i in range(len(before) - len(asked) + 1):
         turns = before[i : i + len(asked)]
-        if [t["user"] for t in turns] == asked and all(t["group"].removeprefix("retired ") == group for t in turns):
+        if [t["user"] for t in turns] == asked and all(t["group"] == group for t in turns):
             return turns
     return []
 
@@ -168,7 +164,6 @@ def asked() -> dict[str, list[str]]:
     return {
         "counted": [normal(t) for _, ts in dialogues() for t in ts],
         "acceptance": [normal(p) for p in json.loads(ACCEPTANCE_PROMPTS.read_text())],
-        "retired": [normal(t) for _, ts in dialogues(retired=True) for t in ts],
     }
 
 

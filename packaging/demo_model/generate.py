@@ -192,9 +192,9 @@ def contexts(count: int, seed: int) -> list[list[int]]:
     r = random.Random(seed)
     tok = load_tokenizer()
     lines: list[str] = []
-    for pattern in ("rules*.jsonl", "teacher.jsonl"):
+    for pattern, share in (("rules*.jsonl", 0.92), ("teacher.jsonl", 0.08)):
         pool = [ln for p in sorted(CORPUS.glob(pattern)) for ln in p.open()]
-        lines += r.sample(pool, min(count // 2, len(pool)))
+        lines += r.sample(pool, min(round(count * share), len(pool)))
     texts = []
     for line in lines:
         c = json.loads(line)

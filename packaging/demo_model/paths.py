@@ -13,4 +13,5 @@ CORPUS = WORK / "corpus"
 HF_EXPORT = WORK / "hf"
 PAIR = REPO / "resources" / "demo"
 EVAL_PROMPTS = Path(__file__).with_name("eval_prompts.json")
+ACCEPTANCE_PROMPTS = Path(__file__).with_name("acceptance_prompts.json")
 EVALUATION = REPO / "docs" / "demo_model"

@@ -14,15 +14,22 @@ from collections import Counter
 from demo_model import nouns as n_
 from demo_model import sources
 from demo_model.clean import content_stems, is_held_out, sentences
-from demo_model.corpus import HOW_TO, question, table, typed
 from demo_model.nouns import Noun, nouns, upper
 from demo_model.paths import CORPUS
+from demo_model.subjects import table
+from demo_model.wording import question, typed
 
 SHORT = "You are a helpful assistant. Answer in one or two short, simple sentences."
 KIND = "You are a warm and friendly assistant. Reply to the user in one or two short sentences."
 FOLLOW_UPS = [
     "Tell me more.", "Can you give me an example?", "Why is that?", "Why?", "How does that work?", "Can you explain that?", "What else should I know?",
     "Is that important?", "Who uses it?", "Where can I learn more?", "Can you say that in simpler words?", "What do you mean?", "Is that true?", "And what else?",
+]  # fmt: skip
+
+HOW_TO = [
+    "How do I {t}?", "How can I {t}?", "How to {t}?", "Tell me how to {t}.", "Explain how to {t}.", "What is the best way to {t}?", "How should I {t}?", "Can you tell me how to {t}?",
+    "Please tell me how to {t}.", "Show me how to {t}.", "I want to {t}. How do I do it?", "How do you {t}?", "What is a good way to {t}?", "I would like to {t}. Can you help me?",
+    "Do you know how to {t}?", "Give me tips to {t}.", "I need to know how to {t}.", "What do I have to do to {t}?",
 ]  # fmt: skip
 
 ABOUT = [
@@ -130,7 +137,7 @@ def build(r: random.Random) -> list[dict]:
             pool = by_kind[k]
             n = r.choices(pool, [min(x.frequency, 200) ** 0.5 for x in pool])[0] if r.random() < 0.5 else r.choice(pool)
             task = r.choice(TASKS[k]).format(a=n.a, w=n.word, ps=n.plural)
-        ask = r.choice(HOW_TO[:-3]).format(t=task)
+        ask = r.choice(HOW_TO).format(t=task)
         prefix = f"To {task.replace(' my ', ' your ')}," if r.random() < 0.6 else ""
         jobs.append(job(ask, SHORT + " Give two or three clear steps.", prefix, keep=3, new=100, kind="how-to"))
     titles = [a for a in sources.articles() if len(a.extract) > 120]

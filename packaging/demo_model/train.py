@@ -150,12 +150,12 @@ def rate_at(progress: float) -> float:
 
 
 def mix_at(progress: float) -> dict[str, float]:
-    """Shares of the sources in a batch: general English first, then mostly what it is to be good at."""
-    if progress < 0.35:
-        return {"natural": 0.20, "teacher": 0.45, "rules": 0.35}
-    if progress < 0.7:
-        return {"natural": 0.08, "teacher": 0.47, "rules": 0.45}
-    return {"natural": 0.02, "teacher": 0.43, "rules": 0.55}
+    """Shares of the sources in a batch: some general English first, in the end only what it is to be good at."""
+    if progress < 0.3:
+        return {"natural": 0.15, "teacher": 0.15, "rules": 0.70}
+    if progress < 0.6:
+        return {"natural": 0.06, "teacher": 0.06, "rules": 0.88}
+    return {"natural": 0.0, "teacher": 0.0, "rules": 1.0}
 
 
 def compile_layers(pair: Pair) -> None:

@@ -18,7 +18,7 @@ import mlx.nn as nn
 from mlx.utils import tree_flatten
 from mlx_lm.models.qwen3_5 import Model, ModelArgs
 
-from engine.checkpoint.head import linear_shapes, norm_shapes
+from engine.checkpoint.head_shapes import linear_shapes, norm_shapes
 from tests.support.tiny_tokenizer import VOCAB_SIZE, write_tiny_tokenizer
 
 
@@ -30,6 +30,8 @@ class Shape:
     mlp: int = 128
     tied: bool = False
     context: int = 2048
+    experts: int = 0
+    """0: dense. Else a mixture, of which each token takes a quarter."""
     extra: dict[str, Any] = field(default_factory=dict)
 
     def text_config(self) -> dict[str, Any]:
@@ -53,14 +55,30 @@ class Shape:
             "rms_norm_eps": 1e-6,
             "mtp_num_hidden_layers": 1,
             "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25},
+            **self._experts(),
             **self.extra,
         }
+
+    def _experts(self) -> dict[str, Any]:
+        if not self.experts:
+            return {}
+        return {
+            "model_type": "qwen3_5_moe_text",
+            "num_experts": self.experts,
+            "num_experts_per_tok": max(2, self.experts // 4),
+            "moe_intermediate_size": self.mlp // 2,
+            "shared_expert_intermediate_size": self.mlp,
+        }
+
+    @property
+    def model_type(self) -> str:
+        return "qwen3_5_moe" if self.experts else "qwen3_5"
 
 
 def target_weights(shape: Shape, seed: int = 0) -> dict[str, mx.array]:
     """Target tensors in mlx-lm's names (norms as used), float32."""
     mx.random.seed(seed)
-    model = Model(ModelArgs.from_dict({"model_type": "qwen3_5", "text_config": shape.text_config()}))
+    model = Model(ModelArgs.from_dict({"model_type": shape.model_type, "text_config": shape.text_config()}))
     weights = dict(tree_flatten(model.parameters()))
     for name, w in weights.items():
         if name.endswith("norm.weight"):
@@ -85,8 +103,8 @@ def head_weights(shape: Shape, seed: int = 1, agree: float = 1.0) -> dict[str, m
     mx.random.seed(seed)
     config = shape.text_config()
     weights: dict[str, mx.array] = {}
-    for name, (out, inn) in linear_shapes(config).items():
-        weights[f"{name}.weight"] = mx.random.normal((out, inn)) * (0.1 / inn**0.5)
+    for name, size in linear_shapes(config).items():
+        weights[f"{name}.weight"] = mx.random.normal(size) * (0.1 / size[-1] ** 0.5)
     eye = mx.eye(shape.hidden_size)
     noise = mx.random.normal((shape.hidden_size, shape.hidden_size)) / shape.hidden_size**0.5
     weights["fc.weight"] = mx.concatenate([agree * eye, (1.2 - agree) * noise], axis=1)
@@ -105,16 +123,25 @@ def write_target(
     folder.mkdir(parents=True, exist_ok=True)
     weights = target_weights(shape, seed)
     config: dict[str, Any] = {
-        "model_type": "qwen3_5",
+        "model_type": shape.model_type,
         "text_config": shape.text_config(),
         "tie_word_embeddings": shape.tied,
     }
     if bits is not None:
         model = Model(ModelArgs.from_dict(config))
         model.load_weights(list(weights.items()))
-        nn.quantize(model, group_size=group, bits=bits)
+        block: dict[str, Any] = {"group_size": group, "bits": bits, "mode": "affine"}
+        router = model.quant_predicate or (lambda *_: True)  # mlx-lm keeps routers at 8 bit
+
+        def scheme(path: str, module: nn.Module) -> bool | dict[str, Any]:
+            own = router(path, module) if hasattr(module, "to_quantized") else False
+            if isinstance(own, dict):
+                block[path] = own
+            return own
+
+        nn.quantize(model, group_size=group, bits=bits, class_predicate=scheme)
         weights = dict(tree_flatten(model.parameters()))
-        config["quantization"] = {"group_size": group, "bits": bits, "mode": "affine"}
+        config["quantization"] = block
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     write_tiny_tokenizer(folder, vocab_size=shape.vocab_size)
@@ -126,6 +153,6 @@ def write_head(folder: Path, shape: Shape | None = None, *, agree: float = 1.0, 
     shape = shape or Shape()
     folder.mkdir(parents=True, exist_ok=True)
     mx.save_safetensors(str(folder / "model.safetensors"), head_weights(shape, seed, agree), metadata={"format": "mlx"})
-    config = {"model_type": "qwen3_5_mtp", "text_config": shape.text_config(), "block_size": 3}
+    config = {"model_type": f"{shape.model_type}_mtp", "text_config": shape.text_config(), "block_size": 3}
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     return folder

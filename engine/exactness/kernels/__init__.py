@@ -8,6 +8,7 @@ from engine.exactness.kernels.base import Attention, MatmulKernel, Scope
 from engine.exactness.kernels.forced_qmv import ForcedQmv
 from engine.exactness.kernels.gather import Gather
 from engine.exactness.kernels.one_row import OneRow
+from engine.exactness.kernels.qmv_rows import QmvRows
 from engine.exactness.kernels.stock import Stock
 
-__all__ = ["Attention", "ForcedQmv", "Gather", "MatmulKernel", "OneRow", "Scope", "Stock"]
+__all__ = ["Attention", "ForcedQmv", "Gather", "MatmulKernel", "OneRow", "QmvRows", "Scope", "Stock"]

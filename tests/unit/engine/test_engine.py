@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 import mlx.core as mx
 import pytest
@@ -24,39 +24,15 @@ from engine import (
     Text,
 )
 from engine.loading import Pair
-from engine.target import Target, TargetState
-from tests.support.rig import NEVER, load_tiny
+from engine.session.sensitive import chunk_sensitive
+from tests.support.chat import NEVER, Chat, answer_of, write
+from tests.support.rig import load_tiny
 from tests.support.tiny_pair import Shape, write_head, write_target
 
 
 @pytest.fixture
 def engine(pair: Pair) -> Engine:
     return Engine(pair)
-
-
-def write(engine: Engine, request: Request, stop: threading.Event = NEVER) -> tuple[Finished, list]:
-    events = list(engine.generate(request, stop))
-    assert isinstance(events[-1], Finished)
-    assert sum(isinstance(e, Finished) for e in events) == 1
-    return events[-1], events
-
-
-def answer_of(done: Finished) -> Message:
-    return Message("assistant", done.answer, done.reasoning, done.segments, last_token=done.tokens[-1])
-
-
-@dataclass
-class Chat:
-    """A conversation that keeps what it would store."""
-
-    engine: Engine
-    messages: list[Message] = field(default_factory=list)
-
-    def say(self, text: str, **kwargs) -> Finished:
-        self.messages.append(Message("user", text))
-        done, _ = write(self.engine, Request(tuple(self.messages), **kwargs))
-        self.messages.append(answer_of(done))
-        return done
 
 
 def test_events_come_in_order_and_add_up(engine: Engine) -> None:
@@ -95,23 +71,11 @@ def test_a_chat_is_the_same_in_every_arm_warm_and_cold(pair: Pair, temperature: 
         assert messages == reference, arm
 
 
-class ChunkSensitive(Target):
-    """A target whose caches depend on how a prompt was cut, as on Metal. CPU BLAS would hide every mistake."""
-
-    def hidden(self, tokens: mx.array, state: TargetState) -> mx.array:
-        rows = tokens.shape[0]
-        if rows == 1 or any(slot.recording for slot in state.recurrent):
-            return super().hidden(tokens, state)
-        embeddings = self.embed(tokens) * (1 + 0.05 * rows)
-        out = self._inner(tokens[None], state.slots, input_embeddings=embeddings[None])[0]
-        state.length += rows
-        return out
-
-
 @pytest.fixture
-def sensitive(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
-    monkeypatch.setattr(pair.target, "__class__", ChunkSensitive)
-    return pair
+def sensitive(pair: Pair) -> Iterator[Pair]:
+    """A pair whose caches depend on how a prompt was cut, as on Metal. CPU BLAS would hide every mistake."""
+    with chunk_sensitive(pair.target, 16):
+        yield pair
 
 
 def test_the_double_is_sensitive(sensitive: Pair) -> None:

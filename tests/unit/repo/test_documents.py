@@ -34,7 +34,7 @@ def test_a_newcomer_types_two_commands() -> None:
 
 def test_commands_and_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     """Each `pacenote COMMAND --option` in README is one that the program takes."""
-    said = set(re.findall(r"pacenote ([a-z]+)(?: (--[a-z-]+))?", README))
+    said = set(re.findall(r"pacenote ([a-z]+(?:-[a-z]+)*)(?: (--[a-z-]+))?", README))
     assert said
     for command, option in sorted(said):
         with pytest.raises(SystemExit) as done:

@@ -1,0 +1,131 @@
+"""Write a stand-alone head: a folder that is whole or not there.
+
+Everything goes into a hidden folder beside the wanted one, is handed to the disk, and is renamed in one step.
+A kill leaves at most that hidden folder, which the next run removes.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from engine.errors import CheckpointError
+from engine.quantize import Plan
+
+WEIGHTS = "model.safetensors"
+
+
+def require_absent(folder: Path) -> None:
+    """Raises CheckpointError when something other than an empty folder is there already."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise CheckpointError(
+            f"There is something at {folder} already.",
+            kept="It was not touched.",
+            todo="Name another place, or remove it first.",
+        )
+
+
+@contextmanager
+def whole_or_not_at_all(folder: Path) -> Iterator[Path]:
+    """A hidden folder to write into, which becomes `folder` at the end. On any error it is removed.
+
+    Raises:
+        CheckpointError: something is there already, or the disk refuses.
+    """
+    require_absent(folder)
+    work = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(folder)
+        work.mkdir()
+        try:
+            yield work
+            for path in [*work.iterdir(), work]:
+                _sync(path)
+            os.rename(work, folder)  # replaces an empty folder, fails on any other
+            _sync(folder.parent)
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+    except OSError as error:
+        why = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
+        raise CheckpointError(
+            f"The head cannot be written to {folder}: {why}.",
+            kept="Nothing was left there; what it was made from is unchanged.",
+            todo="Free some space, or name another place.",
+            detail=str(error),
+        ) from error
+
+
+def write_head(
+    folder: Path, weights: Mapping[str, mx.array], config: Mapping[str, Any], metadata: Mapping[str, str]
+) -> None:
+    """Write `config.json` and the weights into a folder that exists, see `whole_or_not_at_all`.
+
+    Args:
+        weights: by stand-alone name, norms as used.
+        metadata: into the safetensors header; "format" is added, which converters look at.
+    """
+    try:
+        mx.save_safetensors(str(folder / WEIGHTS), dict(weights), metadata={"format": "mlx", **metadata})
+    except RuntimeError as error:  # MLX's word for a disk that refuses
+        raise OSError(errno.EIO, f"MLX could not save {WEIGHTS}: {error}") from error
+    write_json(folder / "config.json", config)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def standalone_config(config: Mapping[str, Any], *, moe: bool, plan: Plan | None) -> dict[str, Any]:
+    """The configuration of a stand-alone head, from that of the checkpoint it comes from. Unknown keys are kept.
+
+    plan: of its packed projections, None when it is dense. What described the source's packing goes.
+    """
+    out = {key: value for key, value in config.items() if key not in ("quantization", "quantization_config")}
+    if isinstance(inner := out.get("text_config"), dict):
+        out["text_config"] = {k: v for k, v in inner.items() if k not in ("quantization", "quantization_config")}
+    if not str(config.get("model_type", "")).endswith("_mtp"):
+        out["model_type"] = "qwen3_5_moe_mtp" if moe else "qwen3_5_mtp"
+        out.pop("architectures", None)  # the target's
+    if plan is not None:
+        block: dict[str, Any] = plan.default.as_block()
+        block |= {name: scheme.as_block() if scheme else False for name, scheme in sorted(plan.named.items())}
+        out["quantization"] = block
+    return out
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Of runs that were killed. One whose process lives is at work."""
+    for path in folder.parent.glob(f".{folder.name}.*.partial"):
+        owner = re.fullmatch(rf"\.{re.escape(folder.name)}\.(\d+)\.partial", path.name)
+        if owner and not _alive(int(owner[1])):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # another user's
+    return True
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network disks cannot; then a power cut may cost the file, a kill may not
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,81 @@
+"""What a hub can refuse, in words."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from engine.errors import KnownError
+
+KEPT = "Nothing on this computer was changed."
+
+
+class HubError(KnownError):
+    """The hub, or the way to it, refuses. status: of the HTTP answer, 0 where there was none."""
+
+    def __init__(self, what: str, *, todo: str, kept: str = KEPT, detail: str = "", status: int = 0) -> None:
+        super().__init__(what, kept=kept, todo=todo, detail=detail)
+        self.status = status
+
+
+class FileChanged(HubError):
+    """A file is another one than when its transfer began: bytes of the two must not be joined."""
+
+
+class RangeIgnored(HubError):
+    """The server sends whole files only. A download can begin anew with byte 0; a piece cannot be had."""
+
+
+def plain(url: str) -> str:
+    """A URL without its query, which in signed ones is a secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path}"
+
+
+def offline() -> HubError:
+    return HubError(
+        "The Hugging Face Hub is switched off: offline mode is on (HF_HUB_OFFLINE).",
+        todo="Unset HF_HUB_OFFLINE to download, or use what is on this computer.",
+    )
+
+
+def unreachable(host: str, detail: str) -> HubError:
+    return HubError(
+        f"{host} does not answer.",
+        todo="Check the network, the proxy and HF_ENDPOINT, then try again.",
+        detail=detail,
+    )
+
+
+def refused(status: int, repo: str, endpoint: str, url: str, *, has_token: bool) -> HubError:
+    """For a final HTTP status."""
+    page = f"{endpoint}/{repo}"
+    detail = f"HTTP {status} from {plain(url)}"
+    if status == 401:
+        what = (
+            f"The hub does not accept the token for {repo}." if has_token else f"{repo} needs a token, or is not there."
+        )
+        todo = "Set HF_TOKEN to a valid token, or run `hf auth login`; then check the name of the repo."
+    elif status == 403:
+        what, todo = (
+            f"You have no access to {repo}.",
+            f"Open {page}, accept its licence or ask for access, then try again.",
+        )
+    elif status == 404:
+        what, todo = (
+            f"{repo} does not have what was asked for.",
+            "Check the name of the repo, the file and the revision.",
+        )
+    elif status == 429:
+        what, todo = "The hub asks to slow down, and went on asking.", "Wait some minutes, then try again."
+    elif status >= 500:
+        what, todo = f"The hub has a fault of its own (HTTP {status}).", "Try again later."
+    else:
+        what, todo = f"The hub answers with HTTP {status}.", "Check HF_ENDPOINT, then try again."
+    return HubError(what, todo=todo, detail=detail, status=status)
+
+
+def changed(name: str, why: str) -> FileChanged:
+    return FileChanged(
+        f"{name} was changed on the hub: {why}.",
+        todo="Start again, to have all of it from one state.",
+    )

@@ -1,0 +1,247 @@
+"""A head out of a model's shards: headers first, then only the head's bytes. Nothing else is fetched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from engine.checkpoint import fp8
+from engine.checkpoint.folder import open_folder
+from engine.checkpoint.head import prefix_of, read_head
+from engine.checkpoint.head_shapes import is_moe
+from engine.checkpoint.inventory import Unfit, check_tensors
+from engine.checkpoint.safetensors_header import MAX_HEADER, TensorEntry, parse_header
+from engine.checkpoint.write import (
+    WEIGHTS,
+    require_absent,
+    standalone_config,
+    whole_or_not_at_all,
+    write_head,
+    write_json,
+)
+from engine.errors import CheckpointError
+from engine.hub.connection import Connection
+from engine.hub.errors import HubError
+from engine.hub.ranges import RangeClient
+from engine.hub.repo import RemoteFile, Repo, open_repo
+
+SOURCE = "source.json"
+"""Beside the head: where it came from, and hashes."""
+_INDEX = "model.safetensors.index.json"
+_MAX_JSON = 64 * 2**20  # bytes; an index of a thousand experts has a tenth of it
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes done, bytes in all) of the head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """etag: SHA-256 of the whole file where the hub keeps it in large-file storage."""
+
+    name: str
+    etag: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """head_bytes: of the tensors as they lie on the hub. fetched: all bytes received for them, headers included.
+
+    tensors: SHA-256 of each tensor's bytes, by its name on the hub. sha256: of the written weights file.
+    """
+
+    folder: Path
+    repo: str
+    revision: str
+    shards: tuple[Shard, ...]
+    tensors: Mapping[str, str]
+    head_bytes: int
+    fetched: int
+    sha256: str
+
+
+def extract_drafter(
+    connection: Connection,
+    repo_id: str,
+    folder: Path,
+    revision: str | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Extracted:
+    """Fetch a model's MTP head and write it as a stand-alone one.
+
+    Raises:
+        HubError: no head there, no access, a server that cannot send parts, or one that broke too often.
+        CheckpointError: the head is not whole, something is at `folder`, or the disk refuses.
+        LoadCancelled: `connection.stop` was set. In every case nothing is left at `folder`.
+    """
+    require_absent(folder)
+    client = RangeClient(connection)
+    repo = open_repo(connection, repo_id, revision)
+    config = _read_json(client, repo, "config.json")
+    files, entries = _look(client, repo)
+    _require_whole(repo, config, entries)
+    total = sum(entry.nbytes for entry in entries)
+    with whole_or_not_at_all(folder) as work:
+        _require_room(work, 2 * total)
+        raw = work / "raw"
+        raw.mkdir()
+        hashes = _fetch(client, files, entries, raw / WEIGHTS, lambda done: progress(done, total))
+        write_json(raw / "config.json", config)
+        checkpoint = open_folder(raw)
+        head = read_head(checkpoint, checkpoint.text_config)
+        out = standalone_config(config, moe=is_moe(checkpoint.text_config), plan=head.plan if head.packed else None)
+        out.pop("vision_config", None)
+        write_head(work, head.weights, out, {"source": repo.id, "revision": repo.revision})
+        shutil.rmtree(raw)
+        done = Extracted(
+            folder=folder,
+            repo=repo.id,
+            revision=repo.revision,
+            shards=tuple(Shard(f.name, f.etag, f.size) for f in files.values()),
+            tensors=hashes,
+            head_bytes=total,
+            fetched=client.fetched,
+            sha256=_sha256(work / WEIGHTS),
+        )
+        write_json(work / SOURCE, {k: v for k, v in asdict(done).items() if k != "folder"})
+    return done
+
+
+def _read_json(client: RangeClient, repo: Repo, name: str) -> dict[str, Any]:
+    file = client.open(repo, name)
+    try:
+        value = json.loads(client.read(file)) if file.size <= _MAX_JSON else None
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise HubError(f"{name} of {repo.id} is not a JSON object.", todo="Choose another repo, or tell its owner.")
+    return value
+
+
+def _look(client: RangeClient, repo: Repo) -> tuple[dict[str, RemoteFile], list[TensorEntry]]:
+    """Shards with parts of the head by name, and the head's tensors in the order they lie there."""
+    weight_map: Mapping[str, Any] = {}
+    if _INDEX in repo.files:
+        found = _read_json(client, repo, _INDEX).get("weight_map")
+        weight_map = found if isinstance(found, dict) else {}
+        names = {str(shard) for shard in _of_head(weight_map, weight_map.__getitem__)}
+    else:
+        names = {name for name in repo.files if PurePosixPath(name).match("*.safetensors") and "/" not in name}
+    files = {name: client.open(repo, name) for name in sorted(names)}
+    held = [entry for file in files.values() for entry in _read_header(client, file).values()]
+    entries = list(_of_head([entry.name for entry in held], {entry.name: entry for entry in held}.__getitem__))
+    if not entries:
+        raise HubError(
+            f"{repo.id} holds no MTP head: none of its tensors is named mtp.*.",
+            todo="Name the original repo of the model; most conversions drop the head.",
+        )
+    lost = {name for name in weight_map if name.startswith(prefix_of(weight_map) or " ")} - {e.name for e in entries}
+    if lost:
+        raise HubError(
+            f"The index of {repo.id} names {min(lost)}, and the shard does not hold it.",
+            todo="Choose another revision, or tell the repo's owner.",
+        )
+    used = {str(entry.file) for entry in entries}
+    return {name: file for name, file in files.items() if name in used}, entries
+
+
+def _of_head(names: Iterable[str], value: Callable[[str], Any]) -> Iterator[Any]:
+    """Of the tensors of a head among `names`: inside a model by prefix, all of a stand-alone head."""
+    present = list(names)
+    prefix = prefix_of(present)
+    if prefix is None and "fc.weight" not in present:
+        return
+    yield from (value(name) for name in present if name.startswith(prefix or ""))
+
+
+def _read_header(client: RangeClient, file: RemoteFile) -> dict[str, TensorEntry]:
+    """Two small requests: how long the header is, and the header."""
+    length = struct.unpack("<Q", client.read(file, 0, 8))[0] if file.size >= 8 else 0
+    if not 0 < length <= min(MAX_HEADER, file.size - 8):
+        raise HubError(f"{file.name} of {file.repo} is no safetensors file.", todo="Choose another repo.")
+    return parse_header(client.read(file, 8, 8 + length), Path(file.name), 8 + length, file.size)
+
+
+def _require_whole(repo: Repo, config: Mapping[str, Any], entries: Iterable[TensorEntry]) -> None:
+    """Before the first byte of a tensor is fetched."""
+    inner = config.get("text_config")
+    text_config = inner if isinstance(inner, dict) else config
+    named = {entry.name: entry for entry in entries}
+    prefix = prefix_of(named) or ""
+    try:
+        check_tensors({n.removeprefix(prefix): e for n, e in named.items()}, text_config, fp8.block_size(config))
+    except (Unfit, TypeError, ValueError) as error:  # the latter two: an fp8 block that cannot be understood
+        raise CheckpointError(
+            f"The MTP head in {repo.id} cannot be used: {error}.",
+            kept="Nothing was written.",
+            todo="Name the original repo of the model.",
+        ) from error
+
+
+def _fetch(
+    client: RangeClient,
+    files: Mapping[str, RemoteFile],
+    entries: list[TensorEntry],
+    path: Path,
+    progress: Callable[[int], None],
+) -> dict[str, str]:
+    """Write the tensors' bytes as one safetensors file, as they are. Returns SHA-256 by name."""
+    ordered = sorted(entries, key=lambda entry: (entry.file, entry.start))
+    table, offset = {}, 0
+    for entry in ordered:
+        span = [offset, offset + entry.nbytes]
+        table[entry.name] = {"dtype": entry.dtype, "shape": entry.shape, "data_offsets": span}
+        offset += entry.nbytes
+    header = json.dumps(table).encode()
+    hashes: dict[str, str] = {}
+    done = 0
+    with path.open("wb") as out:
+        out.write(struct.pack("<Q", len(header)) + header)
+        for run in _runs(ordered):
+            pieces = client.stream(files[str(run[0].file)], run[0].start, run[-1].end)
+            rest = b""
+            for entry in run:
+                digest, missing = hashlib.sha256(), entry.nbytes
+                while missing:
+                    rest = rest or next(pieces)
+                    part, rest = rest[:missing], rest[missing:]
+                    digest.update(part)
+                    out.write(part)
+                    missing -= len(part)
+                    done += len(part)
+                    progress(done)
+                hashes[entry.name] = digest.hexdigest()
+    return hashes
+
+
+def _runs(ordered: list[TensorEntry]) -> Iterator[list[TensorEntry]]:
+    """Tensors that lie without a gap in one file: one request each. Gaps are never fetched."""
+    run: list[TensorEntry] = []
+    for entry in ordered:
+        if run and (run[-1].file, run[-1].end) != (entry.file, entry.start):
+            yield run
+            run = []
+        run.append(entry)
+    if run:
+        yield run
+
+
+def _require_room(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise CheckpointError(
+            f"The head needs {needed / 2**20:.0f} MiB on this disk while it is written, {free / 2**20:.0f} are free.",
+            kept="Nothing was fetched of it.",
+            todo="Free some space, or name a folder on another disk.",
+        )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

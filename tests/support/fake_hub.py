@@ -1,0 +1,278 @@
+"""A local server that speaks the endpoints of the Hugging Face Hub, and misbehaves on request.
+
+    GET       /api/models/{repo}[/revision/{rev}]     metadata
+    HEAD, GET /{repo}/resolve/{rev}/{file}            small files, or a redirect to the storage
+    GET       {storage}/{sha256}/{file}?signature=N   bytes; byte ranges
+
+The storage is another origin (another port), as on the real hub: tokens must not get there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+_API = re.compile(r"/api/models/([^/]+/[^/]+)(?:/revision/(.+))?")
+_RESOLVE = re.compile(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
+_LARGE = ".safetensors"
+
+
+@dataclass
+class FakeRepo:
+    """commit, files: the state of the main branch. gated, private: who may read."""
+
+    commit: str
+    files: dict[str, bytes]
+    gated: bool = False
+    private: bool = False
+
+
+@dataclass
+class Fault:
+    """What goes wrong, for requests whose "METHOD path" matches `match`, the next `times` of them.
+
+    status: answer with it and `headers`. cut: end the body after so many bytes. stall: send so many, then nothing
+    until the hub closes. whole: ignore Range. circle: redirect to itself. shift: answer with other bytes than asked.
+    etag: another state. more: bytes too many.
+    """
+
+    match: str
+    times: int = 1
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: int | None = None
+    stall: int | None = None
+    whole: bool = False
+    circle: bool = False
+    shift: int = 0
+    etag: str = ""
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request: origin "hub" or "storage"; sent: bytes of body."""
+
+    method: str
+    path: str
+    origin: str
+    range: str
+    token: str
+    sent: int
+
+
+class FakeHub:
+    """repos: by id, change them as a test needs. faults: queue; the first that matches is used up."""
+
+    def __init__(self) -> None:
+        self.repos: dict[str, FakeRepo] = {}
+        self.faults: list[Fault] = []
+        self.seen: list[Seen] = []
+        self.tokens = {"hf_good"}
+        self.signatures = 0
+        self.expired: set[int] = set()
+        self.closing = threading.Event()
+        self.lock = threading.Lock()
+        self._servers = [_Server(self, origin) for origin in ("hub", "storage")]
+        self._threads = [threading.Thread(target=server.serve_forever, args=(0.01,)) for server in self._servers]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self._servers[0].server_port}"
+
+    @property
+    def storage(self) -> str:
+        return f"http://127.0.0.1:{self._servers[1].server_port}"
+
+    @property
+    def sent(self) -> int:
+        """Bytes of file content that left the two servers."""
+        return sum(seen.sent for seen in self.seen if not seen.path.startswith("/api/"))
+
+    def add(self, repo: str, folder: Path, commit: str = "c0ffee" + 34 * "0") -> FakeRepo:
+        """Publish a folder as a repo."""
+        self.repos[repo] = FakeRepo(commit, {p.name: p.read_bytes() for p in sorted(folder.iterdir())})
+        return self.repos[repo]
+
+    def fault(self, method: str, path: str) -> Fault | None:
+        with self.lock:
+            for fault in self.faults:
+                if fault.times > 0 and re.search(fault.match, f"{method} {path}"):
+                    fault.times -= 1
+                    return fault
+        return None
+
+    def close(self) -> None:
+        self.closing.set()
+        for server, thread in zip(self._servers, self._threads, strict=True):
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+
+@contextmanager
+def fake_hub() -> Iterator[FakeHub]:
+    hub = FakeHub()
+    try:
+        yield hub
+    finally:
+        hub.close()
+
+
+class _Server(ThreadingHTTPServer):
+    def __init__(self, hub: FakeHub, origin: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.hub, self.origin = hub, origin
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # a client that hung up
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    timeout = 5
+
+    def do_GET(self) -> None:
+        hub, path = self.server.hub, unquote(urlsplit(self.path).path)
+        fault = hub.fault(self.command, path) or Fault("")
+        if fault.status:
+            self._answer(fault.status, b"", fault.headers)
+        elif fault.circle:
+            self._answer(302, b"", {"Location": self.path})
+        elif self.server.origin == "storage":
+            self._stored(path, fault)
+        elif match := _API.fullmatch(path):
+            self._metadata(match[1], match[2])
+        elif match := _RESOLVE.fullmatch(path):
+            self._resolve(match[1], match[2], match[3], fault)
+        else:
+            self._answer(404, b"")
+
+    do_HEAD = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    @property
+    def _token(self) -> str:
+        return self.headers.get("Authorization", "").removeprefix("Bearer ")
+
+    def _repo(self, name: str, revision: str | None, *, api: bool = False) -> FakeRepo | None:
+        """The repo, or None after the refusal that the hub sends."""
+        hub, repo = self.server.hub, self.server.hub.repos.get(name)
+        known = self._token in hub.tokens
+        if self._token and not known:
+            self._answer(401, b"", {"X-Error-Message": "Invalid credentials in Authorization header"})
+        elif repo is None or (repo.private and not known):
+            # The hub does not tell strangers which of the two it is.
+            self._answer(404 if known else 401, b"", {"X-Error-Code": "RepoNotFound"})
+        elif repo.gated and not known and not api:
+            self._answer(401, b"", {"X-Error-Code": "GatedRepo"})
+        elif repo.gated and known and self._token != "hf_licensed" and not api:
+            self._answer(403, b"", {"X-Error-Code": "GatedRepo"})
+        elif revision not in (None, "main", repo.commit):
+            self._answer(404, b"", {"X-Error-Code": "RevisionNotFound"})
+        else:
+            return repo
+        return None
+
+    def _metadata(self, name: str, revision: str | None) -> None:
+        repo = self._repo(name, revision, api=True)
+        if repo is None:
+            return
+        siblings = []
+        for file, data in repo.files.items():
+            entry = {"rfilename": file, "size": len(data), "blobId": hashlib.sha1(data).hexdigest()}
+            if file.endswith(_LARGE):
+                entry["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}
+            siblings.append(entry)
+        info = {
+            "id": name,
+            "modelId": name,
+            "sha": repo.commit,
+            "private": repo.private,
+            "siblings": siblings,
+            "tags": [],
+        }
+        self._answer(200, json.dumps(info).encode(), {"Content-Type": "application/json"})
+
+    def _resolve(self, name: str, revision: str, file: str, fault: Fault) -> None:
+        hub, repo = self.server.hub, self._repo(name, revision)
+        if repo is None:
+            return
+        data = repo.files.get(file)
+        if data is None:
+            self._answer(404, b"", {"X-Error-Code": "EntryNotFound"})
+            return
+        common = {"X-Repo-Commit": repo.commit}
+        if not file.endswith(_LARGE):
+            self._bytes(data, fault.etag or hashlib.sha1(data).hexdigest(), fault, common)
+            return
+        digest = hashlib.sha256(data).hexdigest()
+        with hub.lock:
+            hub.signatures += 1
+            signature = hub.signatures
+        common |= {
+            "Location": f"{hub.storage}/{digest}/{file}?signature={signature}",
+            "X-Linked-Etag": f'"{fault.etag or digest}"',
+            "X-Linked-Size": str(len(data)),
+        }
+        self._answer(302, b"", common)
+
+    def _stored(self, path: str, fault: Fault) -> None:
+        hub = self.server.hub
+        signature = int(parse_qs(urlsplit(self.path).query)["signature"][0])
+        digest = path.split("/")[1]
+        for repo in hub.repos.values():
+            for data in repo.files.values():
+                if hashlib.sha256(data).hexdigest() == digest and signature not in hub.expired:
+                    # The storage has ETags of its own.
+                    self._bytes(data, fault.etag or f"stored-{digest[:8]}", fault, {})
+                    return
+        self._answer(403, b"")
+
+    def _bytes(self, data: bytes, etag: str, fault: Fault, headers: dict[str, str]) -> None:
+        headers = {**headers, "ETag": f'"{etag}"', "Accept-Ranges": "bytes"}
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if asked is None or fault.whole or self.command == "HEAD":
+            self._answer(200, data, headers, fault)
+            return
+        start, last = int(asked[1]) + fault.shift, min(int(asked[2]) + fault.shift, len(data) - 1)
+        if start > last:
+            self._answer(416, b"", {"Content-Range": f"bytes */{len(data)}"})
+            return
+        headers["Content-Range"] = f"bytes {start}-{last}/{len(data)}"
+        self._answer(206, data[start : last + 1] + fault.more * b"x", headers, fault)
+
+    def _answer(
+        self, status: int, body: bytes, headers: dict[str, str] | None = None, fault: Fault | None = None
+    ) -> None:
+        hub = self.server.hub
+        fault = fault or Fault("")
+        stop = min(x for x in (fault.cut, fault.stall, len(body)) if x is not None)
+        sent = 0 if self.command == "HEAD" else stop
+        hub.seen.append(
+            Seen(self.command, self.path, self.server.origin, self.headers.get("Range", ""), self._token, sent)
+        )
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[:sent])
+        self.wfile.flush()
+        if fault.stall is not None and self.command != "HEAD":
+            hub.closing.wait(10)
+        if sent < len(body) and self.command != "HEAD":
+            self.close_connection = True

@@ -1,0 +1,188 @@
+"""Sessions: what is kept along a chat, what of it is shared, and what Stop leaves for the next turn."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import mlx.core as mx
+import pytest
+
+from engine import EndReason, Engine, Event, Message, PrefillProgress, Request, Sampler, Segment, Speculation
+from engine.loading import Pair
+from engine.session import boundary as boundaries
+from engine.session.sensitive import chunk_sensitive
+from tests.support.chat import NEVER, Chat, answer_of, write
+
+CHUNK = 16
+
+
+@pytest.fixture
+def sensitive(pair: Pair) -> Iterator[Pair]:
+    with chunk_sensitive(pair.target, CHUNK):
+        yield pair
+
+
+def at_progress(count: int):
+    """Says yes to the event that tells the `count`-th chunk of the prompt."""
+    seen = []
+
+    def now(event: Event) -> bool:
+        seen.append(isinstance(event, PrefillProgress))
+        return sum(seen) == count + 1  # the first one tells what was restored
+
+    return now
+
+
+@pytest.mark.parametrize("follow", [Speculation.OFF, Speculation.ALWAYS])
+@pytest.mark.parametrize("chunks", [1, 2, 5])
+def test_a_stopped_prefill_is_taken_up_by_the_next_turn_with_the_same_cuts(
+    sensitive: Pair, chunks: int, follow: Speculation
+) -> None:
+    """The part that was read is kept, also when another text follows it, and the words are those of a cold start."""
+    engine = Engine(sensitive)
+    document = " ".join(f"fox {n} jumps" for n in range(30))
+    first = Request((Message("user", document + " what?"),), max_tokens=12, seed=3, speculation=follow)
+    stopped, _ = write(engine, first, stop_when=at_progress(chunks))
+    assert (stopped.reason, stopped.tokens) == (EndReason.STOPPED, ())
+    for text in (document + " what?", document + " and how many, dear?"):
+        request = replace(first, messages=(Message("user", text),))
+        cold, _ = write(Engine(sensitive), replace(request, speculation=Speculation.OFF))
+        warm, _ = write(engine, request)
+        assert warm.stats.restored_tokens == chunks * CHUNK
+        assert (warm.tokens, warm.segments) == (cold.tokens, cold.segments)
+
+
+def test_stop_while_a_lost_chat_is_rebuilt_keeps_what_was_rebuilt(sensitive: Pair) -> None:
+    """Inside a reply that is fed again, too: it goes on there, one-row-equivalent as ever."""
+    chat = Chat(Engine(sensitive))
+    chat.say("the quick brown fox", max_tokens=60, ignore_eos=True)
+    chat.say("and the dog", max_tokens=9)
+    chat.messages.append(Message("user", "so?"))
+    request = chat.request(max_tokens=10, seed=5, speculation=Speculation.ALWAYS)
+    expected, _ = write(chat.engine, request)
+    lost = Engine(sensitive)
+    stopped, events = write(lost, request, stop_when=at_progress(8))
+    done = [e.done for e in events if isinstance(e, PrefillProgress)][-1]
+    prefill = len(chat.messages[1].segments[0].tokens)
+    assert stopped.tokens == ()
+    assert prefill < done < prefill + 59, "it was stopped inside the first reply"
+    again, _ = write(lost, request)
+    assert again.stats.restored_tokens == done
+    assert again.tokens == expected.tokens
+
+
+def test_stop_in_several_places_in_a_row_never_changes_the_words(sensitive: Pair) -> None:
+    """Random stops in prefill and decode on one engine, until the reply is whole."""
+    for seed in range(6):
+        luck = random.Random(seed)
+        engine = Engine(sensitive)
+        request = Request(
+            (Message("user", "fox " * luck.randint(30, 120)),), max_tokens=9, seed=seed,
+            sampler=Sampler(temperature=0.9), speculation=luck.choice(list(Speculation)),
+        )  # fmt: skip
+        expected, _ = write(Engine(sensitive), request)
+        done = None
+        while done is None or not done.tokens:
+            done, _ = write(engine, request, stop_when=at_progress(luck.randint(0, 3)))
+        assert done.tokens == expected.tokens[: len(done.tokens)]
+        whole, _ = write(engine, request)
+        assert whole.tokens == expected.tokens
+
+
+def test_boundaries_of_a_chat_share_its_keys_and_values(pair: Pair) -> None:
+    """What each holds alone is the recurrent state; everything else is held once."""
+    chat = Chat(Engine(pair))
+    for n in range(8):
+        chat.say("the lazy dog " * 10 + str(n), max_tokens=20, speculation=Speculation.ALWAYS, ignore_eos=True)
+    kept = list(chat.engine._boundaries._kept.values())
+    assert len(kept) == 16
+    recurrent = sum(a.nbytes for b in kept for pair_ in b.recurrent for a in pair_)
+    last = max(kept, key=lambda b: b.length)
+    shared = sum(a.nbytes for span in last.spans for pair_ in span for a in pair_)
+    shared += sum(a.nbytes for pair_ in (*last.head.spans, *last.head.pending) for a in pair_)
+    loose = sum(a.nbytes for b in kept for a in (b.logits, b.hidden) if a is not None)
+    # A boundary at a prompt's end may hold hiddens that the head computed afterwards.
+    waiting = sum(a.nbytes for b in kept for pair_ in b.head.pending for a in pair_)
+    assert recurrent + shared + loose <= chat.engine.boundary_bytes <= recurrent + shared + loose + waiting
+    assert chat.engine.boundary_bytes < sum(b.nbytes for b in kept) / 2
+
+
+@pytest.mark.parametrize("mode", [Speculation.OFF, Speculation.ALWAYS, Speculation.ON])
+def test_spans_that_were_joined_are_the_same_bytes(
+    sensitive: Pair, mode: Speculation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long chat joins its spans now and then; here all the time. Odd turns are regenerated from a kept prompt."""
+    monkeypatch.setattr(boundaries, "MOST_SPANS", 2)
+    chat = Chat(Engine(sensitive))
+    for n in range(7):
+        chat.say("the lazy dog " * (n % 3 + 1), max_tokens=6 + n, seed=n, speculation=mode)
+        if n % 2:
+            chat.messages.pop()
+            request = chat.request(max_tokens=7, seed=50 + n, speculation=mode)
+            again, _ = write(chat.engine, request)
+            assert again.stats.restored_tokens == again.stats.prompt_tokens
+            chat.messages.append(answer_of(again))
+            cold, _ = write(Engine(sensitive), replace(request, speculation=Speculation.OFF))
+            assert cold.tokens == again.tokens
+
+
+def test_two_hundred_rounds_hold_what_is_accounted_for(pair: Pair) -> None:
+    """vllm-mlx #196 (lazy snapshots leaked 2 GB per 256 steps): no graph, no spare room, nothing uncounted."""
+    chat, mode = Chat(Engine(pair)), Speculation.ALWAYS
+    chat.say("warm up", max_tokens=4, speculation=mode)
+    chat.engine._boundaries.clear()
+    model = settled_memory()
+    chat.messages.clear()
+    for n in range(200):
+        if n % 20 == 0:
+            chat.messages.clear()  # ten chats of twenty turns
+        chat.say(f"{n}", max_tokens=3, seed=n, speculation=mode, ignore_eos=True)
+    accounted = chat.engine.boundary_bytes
+    assert settled_memory() == pytest.approx(model + accounted, rel=0.02)
+    assert settled_memory() - model == pytest.approx(accounted, rel=0.02), "nor is it hidden by the model's size"
+    kept, before = len(chat.engine._boundaries), settled_memory()
+    chat.messages.pop()
+    for _ in range(20):  # the same boundaries again: regenerate, with the same seed
+        write(chat.engine, chat.request(max_tokens=3, seed=199, speculation=mode, ignore_eos=True))
+    assert len(chat.engine._boundaries) == kept
+    assert abs(settled_memory() - before) < 1024
+
+
+def settled_memory() -> int:
+    """Bytes of MLX arrays that are alive."""
+    gc.collect()
+    mx.clear_cache()
+    return mx.get_active_memory()
+
+
+def test_a_budget_that_holds_little_costs_time_and_no_words(sensitive: Pair) -> None:
+    """Evictions in the middle of a chat: the next turn starts from an older boundary, or from nothing."""
+    for budget in (0, 150_000, 400_000):
+        engine = Engine(sensitive)
+        engine._boundaries.budget = budget
+        chat, free = Chat(engine), Chat(Engine(sensitive))
+        for n in range(5):
+            told = [c.say("fox " * (5 * n + 3), max_tokens=8, seed=n).tokens for c in (chat, free)]
+            assert told[0] == told[1]
+            assert engine.boundary_bytes <= budget
+
+
+def test_time_left_is_told_once_something_was_measured(sensitive: Pair) -> None:
+    """ETA: unknown at first, then falling with what is left, and 0 at the end."""
+    engine = Engine(sensitive)
+    _, events = write(engine, Request((Message("user", "fox " * 200),), max_tokens=2))
+    left = [e.remaining for e in events if isinstance(e, PrefillProgress)]
+    assert left[0] is None
+    assert all(seconds is not None and seconds >= 0 for seconds in left[1:])
+    assert left[-1] == left[-2] == 0, "the last one comes with the first token"
+    _, events = write(engine, Request((Message("user", "dog " * 200),), max_tokens=2))
+    assert next(e.remaining for e in events if isinstance(e, PrefillProgress)) > 0, "known from the turn before"
+
+
+def test_a_schedule_that_ends_with_a_reply_is_refused(pair: Pair) -> None:
+    engine = Engine(pair)
+    with pytest.raises(ValueError, match="must end with a prefill"):
+        list(engine._reader.read((Segment("prefill", (1, 2)), Segment("decode", (3,))), False, NEVER, 0.0))
