@@ -20,6 +20,7 @@ run: ## open the window (RUN_ARGS="..." are handed to it)
 test: ## run all tests (PYTEST_ARGS="..." are handed to pytest)
 	@packaging/setup/venv.sh dev
 	@packaging/setup/system_libraries.sh
+	@packaging/setup/virtual_metal.sh
 	@QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 lint: ## ruff, shellcheck, and mypy on engine/ and app/; all of them, whatever the first finds

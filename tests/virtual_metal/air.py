@@ -7,7 +7,9 @@ memory. The arithmetic is Apple's, instruction for instruction: `llvm.fmuladd` i
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,13 +55,14 @@ Constants = Mapping[int, int]
 def disassemble(store: Store, library: Metallib, name: str) -> str:
     """The AIR of a kernel as LLVM's text."""
     kept = store.folder / f"air-{store.version}"
-    kept.mkdir(exist_ok=True)
     text = kept / f"{name}.ll"
     if not text.exists():
-        bitcode = text.with_suffix(".bc")
-        bitcode.write_bytes(library.bitcode(name))
-        store.tools.run(store.tools.disassembler, bitcode, "-o", bitcode.with_suffix(".tmp"))
-        bitcode.with_suffix(".tmp").rename(text)
+        kept.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=store.folder) as fresh:
+            bitcode, out = Path(fresh) / "kernel.bc", Path(fresh) / "kernel.ll"
+            bitcode.write_bytes(library.bitcode(name))
+            store.tools.run(store.tools.disassembler, bitcode, "-o", out)
+            os.replace(out, text)
     return text.read_text(encoding="utf-8")
 
 

@@ -61,7 +61,10 @@ class Toolchain:
 
 
 class Store:
-    """Everything fetched and built, in one folder that outlives a test run. Entries are named by what made them."""
+    """Everything fetched and built, in one folder that outlives a test run. Entries are named by what made them.
+
+    Several test processes may share it: what is made appears under its name in one step.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -105,7 +108,10 @@ class Store:
                     to = fresh / name.removeprefix("mlx/include/")
                     to.parent.mkdir(parents=True, exist_ok=True)
                     to.write_bytes(self.wheel.read(name))
-            fresh.rename(place)
+            try:
+                fresh.rename(place)
+            except OSError:  # another worker was faster
+                shutil.rmtree(fresh)
         return place
 
     def member(self, name: str) -> Path:

@@ -1,8 +1,8 @@
 """One `gather_qmm` whose every row gathers the same weights: rows become batch elements with M = 1.
 
-On Metal that is gather_qmv(_fast), which has one row's arithmetic except where one row takes a kernel that gathering does
-not have: 64 or 128 inputs, or outputs that are no multiple of 8 (found by running MLX 0.32.4's kernels on a CPU). Such
-layers go one row at a time.
+On Metal that is gather_qmv(_fast), which has one row's arithmetic except where one row takes a kernel that gathering
+does not have: 64 or 128 inputs, or outputs that are no multiple of 8 (found by running MLX 0.32.4's kernels on a CPU).
+Such layers go one row at a time.
 """
 
 from __future__ import annotations

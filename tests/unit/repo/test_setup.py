@@ -291,7 +291,51 @@ def test_with_a_display_the_window_opens(machine: Machine, linux: Callable[[str]
     assert machine.calls("pacenote") == ["--flag"]
 
 
+def compiler(machine: Machine, version: str) -> None:
+    for tool in ("clang++", "llvm-dis", "llvm-objdump"):
+        machine.has(f"{tool}-{version}", "exit 0")
+
+
+def test_root_gets_the_compiler_of_the_kernel_tests(machine: Machine) -> None:
+    """Root: apt brings the first LLVM that the release has; a second run asks apt nothing."""
+    machine.has("id", "echo 0")
+    machine.has("apt-cache", '[[ "$2" == *-18 ]]')
+    machine.has("apt-get", "exit 0")
+    done = machine.run("virtual_metal.sh")
+    assert done.returncode == 0, done.stderr
+    assert machine.calls("apt-get")[-1].endswith(" clang-18 llvm-18")
+    machine.log.unlink()
+    compiler(machine, "18")
+    done = machine.run("virtual_metal.sh")
+    assert (done.returncode, done.stdout, machine.calls("apt-get")) == (0, "", [])
+
+
+def test_without_root_the_compiler_is_named_and_the_tests_go_on(machine: Machine) -> None:
+    """Not root: the command is printed, nothing is installed, and `make test` is not stopped."""
+    machine.has("apt-get", "exit 9")
+    machine.has("apt-cache", '[[ "$2" == *-19 ]]')
+    done = machine.run("virtual_metal.sh")
+    assert done.returncode == 0
+    assert "skipped" in done.stdout
+    assert (
+        "    sudo apt-get update && sudo apt-get install -y --no-install-recommends clang-19 llvm-19\n" in done.stdout
+    )
+    assert not machine.calls("apt-get")
+
+
+@pytest.mark.parametrize("works", ["exit 0", '[[ "$*" != *install* ]]'])
+def test_a_compiler_that_apt_cannot_bring_stops_nothing(machine: Machine, works: str) -> None:
+    """Root, but the release has none, or the download fails: said, and the other tests run."""
+    machine.has("id", "echo 0")
+    machine.has("apt-get", works)
+    machine.has("apt-cache", f"[ {int(works != 'exit 0')} = 1 ]")
+    done = machine.run("virtual_metal.sh")
+    assert done.returncode == 0, done.stderr
+    assert "are skipped" in done.stdout
+
+
 def test_scripts_are_executable() -> None:
     """A clone keeps the mode that git recorded."""
-    for name in (".ci/run", *(f"packaging/setup/{n}.sh" for n in ("venv", "system_libraries", "window"))):
+    scripts = ("venv", "system_libraries", "virtual_metal", "window")
+    for name in (".ci/run", *(f"packaging/setup/{n}.sh" for n in scripts)):
         assert os.access(ROOT / name, os.X_OK), name
