@@ -49,11 +49,13 @@ class Engine:
     detailed_timing: synchronise between the stages of a round, so that each one's milliseconds are its own.
     """
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: Pair, boundary_bytes: int | None = None) -> None:
+        """boundary_bytes: see `LoadOptions`."""
         self._pair = pair
         self._pace = Pace(pair.costs, pair.info.verdict.widths if pair.drafter else ())
-        head_bytes = pair.info.drafter.bytes if pair.info.drafter else 0
-        self._boundaries = Boundaries(boundary_budget(pair.target.backend, pair.info.target_bytes + head_bytes))
+        weights = pair.info.target_bytes + (pair.info.drafter.bytes if pair.info.drafter else 0)
+        budget = boundary_budget(pair.target.backend, weights) if boundary_bytes is None else boundary_bytes
+        self._boundaries = Boundaries(budget)
         self._kept = KeptChat(pair.target, pair.info, self._boundaries)
         self._notices: list[Notice] = []
         self._reader = Reader(pair.target, self._boundaries, _replay_width(pair.info.verdict))
@@ -243,4 +245,4 @@ def _replay_width(verdict: Verdict) -> int:
 
 def load_engine(options: LoadOptions, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> Engine:
     """See `engine.load`."""
-    return Engine(load_pair(options, progress, cancel))
+    return Engine(load_pair(options, progress, cancel), options.boundary_bytes)

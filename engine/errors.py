@@ -33,7 +33,14 @@ class CheckpointError(KnownError):
 
 
 class ContextFull(KnownError):
-    """The prompt does not fit in the model's context. Nothing was lost."""
+    """The prompt does not fit in the model's context. Nothing was lost.
+
+    can_drop: it would fit without the oldest turns (`WhenFull.DROP_OLDEST`).
+    """
+
+    def __init__(self, what: str, *, kept: str = "", todo: str, detail: str = "", can_drop: bool = False) -> None:
+        super().__init__(what, kept=kept, todo=todo, detail=detail)
+        self.can_drop = can_drop
 
 
 class OutOfMemory(KnownError):

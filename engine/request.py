@@ -137,6 +137,7 @@ class LoadOptions:
     quantize_drafter: None follows PACENOTE_MTP_QUANTIZE_DRAFTER, on when unset.
     allow_inexact: speculate although the probe failed. Stamped into every log.
     max_block: widest block that is probed, and so the widest that may be used, 2 to MAX_BLOCK.
+    boundary_bytes: memory that chats may be kept in between turns. None: from the device's working set.
     """
 
     target: str | None = None
@@ -144,7 +145,10 @@ class LoadOptions:
     quantize_drafter: bool | None = None
     allow_inexact: bool = False
     max_block: int = 5
+    boundary_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if not 2 <= self.max_block <= MAX_BLOCK:
             raise ValueError(f"max_block must be between 2 and {MAX_BLOCK}")
+        if self.boundary_bytes is not None and self.boundary_bytes < 0:
+            raise ValueError("boundary_bytes must not be negative")

@@ -65,12 +65,13 @@ def fit(tokenizer: Tokenizer, request: Request, limit: int) -> Fit:
         reserve = max(least, min(request.max_tokens, int(RESERVE_SHARE * limit)))
         found = _without_oldest(tokenizer, request, found, limit - reserve, int(STEP_SHARE * limit))
     if len(found.prompt) + least > limit:
-        alone = found.dropped or sum(m.role == "user" for m in request.messages) < 2
+        alone = bool(found.dropped) or not _fits_alone(tokenizer, request, limit - least)
         raise ContextFull(
             f"This {'message' if alone else 'chat'} has {len(found.prompt)} tokens, the model reads {limit}.",
             kept="All messages are kept.",
             todo="Shorten the message." if alone else "Leave out the oldest turns, shorten the message, or start a "
             "new chat.",
+            can_drop=not alone,
         )  # fmt: skip
     return found
 
@@ -86,6 +87,12 @@ def warning(used: int, limit: int, when_full: WhenFull) -> str:
     )
     share = f"{used / limit:.0%} of the model's context ({used} of {limit} tokens)"
     return f"This chat fills {share}. When it is full, {then}."
+
+
+def _fits_alone(tokenizer: Tokenizer, request: Request, most: int) -> bool:
+    """Whether the last turn fits without those before it; false when there are none."""
+    earlier = [m for turn in _turns(request.messages)[:-1] for m in turn]
+    return bool(earlier) and len(_fit(tokenizer, request, earlier).prompt) <= most
 
 
 def _without_oldest(tokenizer: Tokenizer, request: Request, whole: Fit, most: int, step: int) -> Fit:

@@ -49,10 +49,13 @@ def test_what_is_left_out_is_the_oldest_turns_and_no_more_than_a_step_too_many(
     request = Request(messages, max_tokens=most, when_full=WhenFull.DROP_OLDEST)
     try:
         found = fit(tokenizer, request, limit)
-    except ContextFull:
+    except ContextFull as refused:
+        full = refused
         alone = messages[:1] if messages[0].role == "system" else ()
         least = fit(tokenizer, replace(request, messages=(*alone, messages[-1])), 10**6)
         assert len(least.prompt) + min(LEAST_ROOM, most) > limit, "only a last turn that does not fit alone is refused"
+        assert not full.can_drop
+        assert full.todo == "Shorten the message."
         return
     talk = [m for m in messages if m.role != "system"]
     assert list(found.dropped) == talk[: len(found.dropped)]
@@ -134,6 +137,7 @@ def test_a_growing_chat_is_warned_then_cut_then_refused_and_never_empty(small: E
     with pytest.raises(ContextFull) as refused:
         list(small.generate(request, NEVER))
     assert refused.value.kept == "All messages are kept."
+    assert refused.value.can_drop
     assert "Leave out the oldest turns" in refused.value.todo
     assert len(warned) > 3
     assert warned[-1], "before the refusal"

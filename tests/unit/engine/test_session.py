@@ -161,8 +161,7 @@ def settled_memory() -> int:
 def test_a_budget_that_holds_little_costs_time_and_no_words(sensitive: Pair) -> None:
     """Evictions in the middle of a chat: the next turn starts from an older boundary, or from nothing."""
     for budget in (0, 150_000, 400_000):
-        engine = Engine(sensitive)
-        engine._boundaries.budget = budget
+        engine = Engine(sensitive, budget)
         chat, free = Chat(engine), Chat(Engine(sensitive))
         for n in range(5):
             told = [c.say("fox " * (5 * n + 3), max_tokens=8, seed=n).tokens for c in (chat, free)]
