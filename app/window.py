@@ -76,6 +76,7 @@ class MainWindow(ModelWindow):
         generations.item_changed.connect(self.transcript.refresh)
         generations.live_changed.connect(self.refresh_live)
         generations.finished.connect(self._on_finished)
+        generations.alarm.connect(self._on_alarm)
         generations.store_failed.connect(self._on_store_failed)
         generations.store_recovered.connect(self._on_store_recovered)
 
@@ -182,6 +183,10 @@ class MainWindow(ModelWindow):
             if reply is not None and reply.parent_id is not None:
                 self.services.chats.edit(reply.parent_id)
                 self.composer.setFocus()
+
+    @Slot(str)
+    def _on_alarm(self, text: str) -> None:
+        self.toast.show_text(text, "")  # in short; the panel has all of it
 
     # menu
 

@@ -11,6 +11,7 @@ from time import perf_counter
 
 import mlx.core as mx
 
+from engine.acceptance import AcceptanceAlarm, History
 from engine.arrays import token
 from engine.backend import wired
 from engine.chat.fit import fit, warning
@@ -58,6 +59,7 @@ class Engine:
         self._boundaries = Boundaries(budget)
         self._kept = KeptChat(pair.target, pair.info, self._boundaries)
         self._notices: list[Notice] = []
+        self._alarm = AcceptanceAlarm(History.of(pair.info))
         self._reader = Reader(pair.target, self._boundaries, _replay_width(pair.info.verdict))
         self.detailed_timing = True
 
@@ -184,6 +186,7 @@ class Engine:
                 yield from stream.take()
             yield event
 
+        self._alarm.history.keep()
         reason = line.ended or EndReason.STOPPED
         if reason is EndReason.BUDGET and room <= request.max_tokens and len(tokens) >= room:
             reason = EndReason.CONTEXT
@@ -234,6 +237,8 @@ class Engine:
             for round_ in rounds:
                 pace.observe(round_)
                 yield replace(round_, parked=True) if round_.width == 1 and pace.parked else round_
+                if alarm := self._alarm.observe(round_):
+                    yield alarm
                 yield from pace.take_notices()
 
 

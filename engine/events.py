@@ -40,7 +40,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class DrafterInfo:
-    """The MTP head as it is loaded. dense_bytes / bytes: of its weights before and after quantization."""
+    """The MTP head as it is loaded.
+
+    bytes: as it lies in memory. dense_bytes, packed_bytes: what it has in 16 bit and quantized, whichever is in force.
+    hash: of its tensors as they lie in the checkpoint, "" when unknown.
+    """
 
     source: str
     representation: str  # "dense bfloat16", "4-bit group 64", ...
@@ -48,6 +52,8 @@ class DrafterInfo:
     bytes: int
     dense_bytes: int
     skipped: tuple[str, ...] = ()  # projections left dense, each with its reason
+    packed_bytes: int = 0
+    hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)

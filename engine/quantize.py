@@ -79,6 +79,20 @@ def _is_shared(projection: str) -> bool:
     return any(part in f".{projection}." for part in _SHARED)
 
 
+def quantized_nbytes(weights: Mapping[str, mx.array], plan: Plan) -> int:
+    """Bytes that `quantize_weights` would leave, without doing it. 16-bit scales and biases."""
+    total = 0
+    for name, weight in weights.items():
+        projection = name.removesuffix(".weight")
+        scheme = plan.of(projection)
+        matrix = name.endswith(".weight") and weight.ndim >= 2 and f"{projection}.scales" not in weights
+        if matrix and scheme is not None and weight.shape[-1] % scheme.group_size == 0:
+            total += weight.size * scheme.bits // 8 + 2 * 2 * weight.size // scheme.group_size
+        else:
+            total += weight.nbytes
+    return total
+
+
 @dataclass(frozen=True)
 class Quantized:
     """Result of `quantize_weights`. skipped: (projection, reason) of matrices that stay as they were."""

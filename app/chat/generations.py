@@ -48,6 +48,8 @@ class Generations(QObject):
     store_failed = Signal(dict)
     store_recovered = Signal()
     bug = Signal(str)
+    alarm = Signal(str)
+    """The head's drafts are accepted far less than expected, or no longer."""
 
     def __init__(
         self, thread: EngineThread, store: Repository, meter: Meter, numbers: Numbers, parent: QObject | None = None
@@ -148,6 +150,8 @@ class Generations(QObject):
         if isinstance(event, Notice):
             self._meter.note(event)
             live.notices.append({"kind": event.kind, "text": event.text})
+            if event.kind == "drafter":
+                self.alarm.emit(event.text)
             return False
         if isinstance(event, Started):
             self._meter.begin()

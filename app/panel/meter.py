@@ -32,6 +32,8 @@ class Meter:
         self.version = 0
         # Survives from reply to reply: the classic speed of this model here. Empty after another model was loaded.
         self._classic_ms: deque[float] = deque(maxlen=200)
+        self.alarm = ""
+        """Of the acceptance alarm, until it is over or another model is loaded."""
         self.begin()
 
     def begin(self) -> None:
@@ -48,6 +50,7 @@ class Meter:
 
     def new_model(self) -> None:
         self._classic_ms.clear()
+        self.alarm = ""
         self.begin()
 
     def round(self, event: Round) -> None:
@@ -75,6 +78,8 @@ class Meter:
             self.notice = event.text
         elif event.kind == "unpark":
             self.notice = ""
+        elif event.kind == "drafter":
+            self.alarm = event.text
         self.version += 1
 
     def finish(self, stats: ReplyStats) -> None:

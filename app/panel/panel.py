@@ -187,7 +187,7 @@ class Panel(Live):
             share.setText(figures.percent(stage.share) if stats.rounds else "–")
         self.sparkline.show_rounds(self.meter.history)
         self.width_label.setText(width_text(self.meter, info))
-        self.drafter.setText(drafter_text(info))
+        self.drafter.setText("\n\n".join(filter(None, (drafter_text(info), self.meter.alarm))))
         self._draw_context(info)
         self.device.setText(f"{info.device}. {info.policy}" if info is not None else "")
 
@@ -264,8 +264,9 @@ def drafter_text(info: EngineInfo | None) -> str:
         return "None"
     drafter = info.drafter
     text = f"{drafter.representation}, {figures.size(drafter.bytes)}"
-    if drafter.dense_bytes != drafter.bytes:
-        text += f" (dense {figures.size(drafter.dense_bytes)})"
+    others = [("quantized", drafter.packed_bytes), ("dense", drafter.dense_bytes)]
+    if told := [f"{name} {figures.size(size)}" for name, size in others if size and size != drafter.bytes]:
+        text += f" ({', '.join(told)})"
     return f"{text}, by {drafter.decided_by}"
 
 

@@ -91,9 +91,10 @@ class Settings:
     drafter: str = _setting(
         "auto",
         "Speculation",
-        "Drafter weights",
-        "Quantized is smaller and faster; it can only change how many drafts are accepted, not the text.",
-        choices=(("auto", "Automatic"), ("quantized", "Quantized"), ("dense", "Dense")),
+        "Quantize drafter",
+        "A quantized head is smaller. It can only change how many drafts are accepted, not the text. The panel says "
+        "which is in force, and why. Automatic follows PACENOTE_MTP_QUANTIZE_DRAFTER, on when it is unset.",
+        choices=(("auto", "Automatic"), ("quantized", "On"), ("dense", "Off")),
         applies=Applies.RELOAD,
     )
     allow_inexact: bool = _setting(

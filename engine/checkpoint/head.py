@@ -29,12 +29,14 @@ class HeadTensors:
     """A head's tensors by stand-alone name, ready to bind: norms as used, experts stacked, no fp8.
 
     plan: how packed tensors are packed, and how dense ones are to be quantized at load.
+    hash: of the tensors as they lie there, see `Checkpoint.fingerprint`.
     """
 
     weights: dict[str, mx.array]
     config: dict[str, Any]
     plan: Plan
     source: str
+    hash: str
 
     @property
     def nbytes(self) -> int:
@@ -99,7 +101,8 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
             todo="Choose the head that was made for this model.",
             detail=str(checkpoint.path),
         ) from error
-    return HeadTensors(weights, checkpoint.config, plan, str(checkpoint.path))
+    own = Checkpoint(checkpoint.path, {}, entries)
+    return HeadTensors(weights, checkpoint.config, plan, str(checkpoint.path), own.fingerprint())
 
 
 def _packing(checkpoint: Checkpoint, prefix: str) -> tuple[tuple[int, int], Plan]:

@@ -211,3 +211,37 @@ def test_numbers_are_written_one_way() -> None:
     assert figures.seconds(75.2) == "1 min 15 s"
     assert figures.count(1, "token") == "1 token"
     assert figures.count(12345, "token") == "12,345 tokens"
+
+
+def test_the_drafter_says_what_is_in_force_from_where_and_the_bytes_of_each() -> None:
+    made = DEMO_INFO.drafter
+    assert made is not None
+    head = dataclasses.replace(
+        made, representation="4-bit group 64", bytes=1 << 20, packed_bytes=1 << 20, dense_bytes=4 << 20
+    )
+    for by in ("default", "setting", "environment (PACENOTE_MTP_QUANTIZE_DRAFTER=1)", "checkpoint"):
+        info = dataclasses.replace(DEMO_INFO, drafter=dataclasses.replace(head, decided_by=by))
+        assert drafter_text(info) == f"4-bit group 64, 1.0 MiB (dense 4.0 MiB), by {by}"
+    dense = dataclasses.replace(head, representation="dense bfloat16", bytes=4 << 20, decided_by="setting")
+    info = dataclasses.replace(DEMO_INFO, drafter=dense)
+    assert drafter_text(info) == "dense bfloat16, 4.0 MiB (quantized 1.0 MiB), by setting"
+
+
+def test_the_acceptance_alarm_stays_on_the_panel_until_it_is_over(qtbot: QtBot, meter: Meter) -> None:
+    """Over the next replies too, and gone with the next model."""
+    panel = Panel(meter)
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.set_info(DEMO_INFO)
+    meter.note(Notice("drafter", "Only 7 % of the last 200 drafts were accepted."))
+    meter.begin()
+    panel.tick()
+    assert "Only 7 %" in panel.drafter.text()
+    assert drafter_text(DEMO_INFO) in panel.drafter.text()
+    meter.note(Notice("drafter", "Acceptance is back: 80 % of the last 200 drafts."))
+    panel.tick()
+    assert "Only 7 %" not in panel.drafter.text()
+    assert "Acceptance is back" in panel.drafter.text()
+    meter.new_model()
+    panel.tick()
+    assert panel.drafter.text() == drafter_text(DEMO_INFO)

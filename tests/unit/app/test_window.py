@@ -971,3 +971,13 @@ def test_an_example_starts_a_chat(qtbot: QtBot, window: MainWindow) -> None:
     button.click()
     idle(qtbot, window)
     assert window.transcript.items[0].content == first
+
+
+def test_the_acceptance_alarm_is_seen_without_the_panel_too(window: MainWindow) -> None:
+    """In a narrow window there is no panel: the message at the bottom says it in short."""
+    window.services.generations.alarm.emit(
+        "Only 7 % of the last 200 drafts were accepted; 60 % are expected of this pair."
+    )
+    assert window.toast.isVisible()
+    assert window.toast.label.text().startswith("Only 7 % of the last 200 drafts were accepted")
+    assert not window.toast.button.isVisible()
