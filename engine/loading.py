@@ -116,7 +116,8 @@ def quantize_switch(asked: bool | None) -> tuple[bool, str]:
     return True, "default"
 
 
-def _head_checkpoint(checkpoint: Checkpoint, options: LoadOptions) -> Checkpoint:
+def head_checkpoint(checkpoint: Checkpoint, options: LoadOptions) -> Checkpoint:
+    """Where the head of a target lies: as asked, beside it, or inside."""
     if options.head:
         path, revision = locate(options.head)
         return open_folder(path, revision)
@@ -129,7 +130,7 @@ def _head_checkpoint(checkpoint: Checkpoint, options: LoadOptions) -> Checkpoint
 
 
 def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -> Drafter:
-    tensors = read_head(_head_checkpoint(checkpoint, options), checkpoint.text_config)
+    tensors = read_head(head_checkpoint(checkpoint, options), checkpoint.text_config)
     wanted, decided_by = quantize_switch(options.quantize_drafter)
     weights = tensors.weights
     skipped: tuple[str, ...] = ()

@@ -6,18 +6,20 @@ import argparse
 import shlex
 import sys
 import threading
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from engine.backend import wired
 from engine.bench import BENCH_TOKENS, CHECK_TOKENS, FORCED_QMV, candidates, check, check_plan, environment
 from engine.bench.arms import Task
+from engine.bench.drafter_preset import load_converted
 from engine.bench.experiment import Outcome, evaluate
 from engine.bench.presets import PRESETS
 from engine.bench.progress import Progress
 from engine.bench.prompts import BENCH, CHECK, Prompt, read_prompts, require_room
 from engine.bench.record import Record, write
-from engine.bench.rig import Rig, load_rig
+from engine.bench.rig import CONVERTED, Rig, load_rig
 from engine.bench.tables import check_table, equality, ratios, stages, times
 from engine.bench.trials import Trials, run_trials
 from engine.cli.interrupt import interruptible
@@ -118,9 +120,12 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     machine = environment.look()
     stamp = environment.admit(machine, anyway=args.anyway)
     rig = _load(args, stop, both_heads=preset.both_heads)
-    prompts = _prompts(args.prompts or BENCH, rig, task)
+    if preset.converted and rig.drafters and CONVERTED not in rig.drafters:
+        rig.add(CONVERTED, load_converted(rig.target, Path(rig.pair.info.path), load_options(args)))
+    lengths = preset.lengths if args.tokens is None and preset.lengths else (task.tokens,)
+    prompts = _prompts(args.prompts or BENCH, rig, replace(task, tokens=max(lengths)))
     outcomes: list[Outcome] = []
-    for experiment in preset.build(rig, prompts, task):
+    for experiment in (e for n in lengths for e in preset.build(rig, prompts, replace(task, tokens=n))):
         with wired(rig.target.backend), ProgressLine(sys.stderr) as line:
 
             def report(block: int, line: ProgressLine = line) -> None:
@@ -140,6 +145,9 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
             print(f"NOT PROVEN: {problem}")
     if not outcomes:
         raise KnownError("Stopped before a block was whole.", kept="No record was written.", todo="Run it again.")
+    summary = preset.summary(outcomes) if preset.summary is not None else []
+    if summary:
+        print("\n".join([*summary, ""]))
     record = Record(
         feature=preset.feature,
         title=preset.title,
@@ -154,6 +162,7 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
         command=["pacenote", *args.argv],
         not_measured=preset.not_measured,
         outcomes=outcomes,
+        summary=summary,
     )
     for path in write(record, args.out):
         print(f"written: {path}")

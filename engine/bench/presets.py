@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.bench.arms import Arm, Task, again, block_arm, classic_arm
-from engine.bench.experiment import Comparison, Experiment
+from engine.bench.drafter_preset import LENGTHS, published_table, quantized_drafter
+from engine.bench.experiment import Comparison, Experiment, Outcome
 from engine.bench.mlx_lm_arms import DEFAULT_CHUNK, mlx_lm_arm, mlx_lm_prefill_arm
 from engine.bench.prefill_arm import prefill_arm
 from engine.bench.prompts import Prompt, of_length
@@ -20,7 +21,10 @@ PREFILL_TOKENS = 500
 class Preset:
     """feature: first part of the record's name. build: (rig, prompts, task) -> experiments.
 
-    both_heads: the head is loaded dense and quantized. not_measured: beyond what the experiments say themselves.
+    both_heads: the head is loaded dense and quantized. converted: and once more from the offline converter.
+    lengths: tokens per reply, one set of experiments each, where the user asks for none.
+    summary: a table over all outcomes, at the top of the record.
+    not_measured: beyond what the experiments say themselves.
     """
 
     feature: str
@@ -28,6 +32,9 @@ class Preset:
     build: Callable[[Rig, Sequence[Prompt], Task], list[Experiment]]
     both_heads: bool
     not_measured: tuple[str, ...]
+    converted: bool = False
+    lengths: tuple[int, ...] = ()
+    summary: Callable[[Sequence[Outcome]], list[str]] | None = None
 
 
 def _mtp(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
@@ -105,6 +112,20 @@ PRESETS = {
         _mtp,
         both_heads=True,
         not_measured=(*_ALWAYS, "The pace: every MTP arm has a fixed width and is never parked."),
+    ),
+    "quantized-drafter": Preset(
+        "quantized-drafter",
+        "A 16-bit, a load-time quantized and a pre-converted drafter",
+        quantized_drafter,
+        both_heads=True,
+        not_measured=(
+            *_ALWAYS,
+            "The pace: every MTP arm has a fixed width and is never parked.",
+            "Acceptance within replies alone: they run on past EOS, and what follows it is no usual text.",
+        ),
+        converted=True,
+        lengths=LENGTHS,
+        summary=published_table,
     ),
     "classic-vs-mlx-lm": Preset(
         "classic-vs-mlx-lm",

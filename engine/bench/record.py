@@ -29,6 +29,7 @@ class Record:
     """Everything a record says. before / after: the machine at the start and the end.
 
     stamp: why the numbers deserve less trust, "" when nothing is known against them.
+    summary: a table over all outcomes.
     """
 
     feature: str
@@ -44,6 +45,7 @@ class Record:
     command: Sequence[str]
     not_measured: Sequence[str]
     outcomes: Sequence[Outcome]
+    summary: Sequence[str] = ()
 
 
 def write(record: Record, folder: Path) -> tuple[Path, Path]:
@@ -101,6 +103,9 @@ def as_markdown(record: Record, raw: str) -> Iterator[str]:
     if record.stamp:
         yield ""
         yield f"**{record.stamp}**"
+    if record.summary:
+        yield ""
+        yield from record.summary
     for outcome in record.outcomes:
         yield from _section(outcome)
     yield from ("", "## Environment", "")

@@ -23,7 +23,7 @@ from engine.target import Rows, Snapshot, TargetState
 KEPT_BOUNDARIES = 32
 """Of a 27B model one is about 150 MB plus its keys and values."""
 
-QUANTIZED, DENSE = "quantized", "dense"
+QUANTIZED, DENSE, CONVERTED = "quantized", "dense", "pre-converted"
 
 WIDTHS = (2, 3, 4, 5)
 """Block sizes that are measured and checked."""
@@ -46,12 +46,17 @@ class Rig:
     def __init__(self, pair: Pair, drafters: Mapping[str, Drafter]) -> None:
         self.pair = pair
         self.target = pair.target
-        self.drafters = dict(drafters)
+        self.drafters: dict[str, Drafter] = {}
         self.tally = Tally()
         self.tally.watch_target(pair.target)
-        for name, drafter in self.drafters.items():
-            self.tally.watch_drafter(name, drafter)
+        for name, drafter in drafters.items():
+            self.add(name, drafter)
         self._boundaries: OrderedDict[Prompt, Boundary] = OrderedDict()
+
+    def add(self, name: str, drafter: Drafter) -> None:
+        """One more head on the same target."""
+        self.drafters[name] = drafter
+        self.tally.watch_drafter(name, drafter)
 
     def boundary(self, prompt: Prompt, stop: threading.Event) -> Boundary:
         """The end of the prompt, read once and kept. Its head part waits, not computed, and serves every head.
