@@ -40,6 +40,11 @@ class Paths:
         return self.data / "sessions"
 
     @property
+    def kept_chat(self) -> Path:
+        """Caches of the chat that was written in last, when they are kept over a restart."""
+        return self.data / "kept-chat.safetensors"
+
+    @property
     def crash_log(self) -> Path:
         return self.logs / "crash.log"
 

@@ -9,9 +9,11 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from app.worker import Progress
 from engine import (
+    ContextUse,
     DrafterInfo,
     EndReason,
     EngineInfo,
@@ -20,6 +22,7 @@ from engine import (
     Finished,
     LoadOptions,
     LoadProgress,
+    Notice,
     PrefillProgress,
     Receipt,
     ReplyStats,
@@ -95,6 +98,8 @@ class ScriptedEngine:
         self.detailed_timing = True
         self.requests: list[Request] = []
         self.closed = False
+        self.kept: list[tuple[str, Path]] = []
+        self.cannot_keep: Notice | None = None
         self.differs_at: int | None = None
         self._script = script
         self._pieces = pieces
@@ -102,6 +107,13 @@ class ScriptedEngine:
 
     def close(self) -> None:
         self.closed = True
+
+    def save_chat(self, path: Path) -> Notice | None:
+        self.kept.append(("saved", path))
+        return self.cannot_keep
+
+    def restore_chat(self, path: Path) -> None:
+        self.kept.append(("restored", path))
 
     def generate(self, request: Request, stop: threading.Event) -> Iterator[Event]:
         self.requests.append(request)
@@ -132,6 +144,8 @@ class ScriptedEngine:
             at += round_.emitted
             rounds.append(round_)
             yield round_
+        kept = 200_000 * (len(request.messages) + 1)
+        yield ContextUse(len(prompt) + at, self.info.context_length, 0, len(request.messages) + 1, kept, 1 << 30)
         reason = EndReason.STOPPED if at < len(tokens) else EndReason.BUDGET if cut_off else EndReason.EOS
         ids = tuple(range(1000, 1000 + at))
         yield Finished(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
@@ -35,7 +38,8 @@ class Services(QObject):
         self.settings = self.file.load()
         self.store = Repository(Database(paths.database))
         self.meter = Meter()
-        self.engine = EngineThread(load, SessionLogs(paths.sessions), self, afterwards=import_lexers)
+        logs = SessionLogs(paths.sessions)
+        self.engine = EngineThread(load, logs, self, afterwards=import_lexers, kept=self._kept_chat)
         self.pump = Pump(self.engine, self)
         numbers = Numbers()
         self.loader = ModelLoader(self.engine, numbers, self)
@@ -51,6 +55,14 @@ class Services(QObject):
         """Start the engine's thread and load the model of the settings."""
         self.engine.start()
         self.load()
+
+    def _kept_chat(self) -> Path | None:
+        """Called on the engine's thread. Where the last chat's caches are kept; what is not wanted does not stay."""
+        if self.settings.keep_chat:
+            return self.paths.kept_chat
+        with contextlib.suppress(OSError):
+            self.paths.kept_chat.unlink(missing_ok=True)
+        return None
 
     def load(self) -> None:
         self.loader.load(self.settings.load_options())
@@ -81,6 +93,9 @@ class Services(QObject):
         self._closed = True
         self.chats.save_draft()
         self.engine.close()
+        if self.engine.farewell is not None:
+            # The window is gone; the next start reads the chat again, which its progress shows.
+            sys.stderr.write(f"{self.engine.farewell.text}\n")
         self.pump.drain_all()
         self.generations.close()
         self.store.db.close()

@@ -15,7 +15,7 @@ from app.errorcard import as_dict
 from app.modelwindow import ModelWindow
 from app.services import Services
 from app.theme import Theme
-from engine import KnownError
+from engine import KnownError, WhenFull
 
 
 class MainWindow(ModelWindow):
@@ -178,6 +178,8 @@ class MainWindow(ModelWindow):
     def _on_message_action(self, message: int, key: str) -> None:
         if key == "regenerate":
             self.services.chats.regenerate(message)
+        elif key == "leave_out":
+            self.services.chats.regenerate(message, WhenFull.DROP_OLDEST)
         elif key == "edit":
             reply = self.services.store.message(message)
             if reply is not None and reply.parent_id is not None:

@@ -12,6 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from PySide6.QtCore import QObject, QThread, Signal
@@ -54,6 +55,8 @@ class EngineLike(Protocol):
     def verify(
         self, request: Request, tokens: Sequence[int], stop: threading.Event
     ) -> Iterator[PrefillProgress | Receipt]: ...
+    def save_chat(self, path: Path) -> Notice | None: ...
+    def restore_chat(self, path: Path) -> None: ...
     def close(self) -> None: ...
 
 
@@ -109,8 +112,14 @@ class EngineThread(QThread):
         parent: QObject | None = None,
         *,
         afterwards: Callable[[], None] | None = None,
+        kept: Callable[[], Path | None] | None = None,
     ) -> None:
-        """afterwards: called on the thread after the first load, for slow imports that the GUI must not wait for."""
+        """
+        Args:
+            afterwards: called on the thread after the first load, for slow imports that the GUI must not wait for.
+            kept: called on the thread after the first load and at the end: the file in which the last chat's caches
+                are kept from run to run, None for nowhere.
+        """
         super().__init__(parent)
         self.setObjectName("engine")
         # macOS gives a secondary thread 512 KiB, too little for evaluating a deep graph.
@@ -118,6 +127,10 @@ class EngineThread(QThread):
         self._load = load or load_engine
         self._sink = sink
         self._afterwards = afterwards
+        self._kept = kept or (lambda: None)
+        self._restored = False
+        self.farewell: Notice | None = None
+        """Why the last chat's caches could not be kept; there once the thread has ended."""
         self._commands: queue.SimpleQueue[_Load | _Generate | _Verify | None] = queue.SimpleQueue()
         self._events: deque[Envelope] = deque()
         self._announced = threading.Event()
@@ -186,8 +199,21 @@ class EngineThread(QThread):
                     self._do_verify(command)
                 else:
                     self._do_generate(command)
+            self._save_chat()
         finally:
             self._close_engine()
+
+    def _save_chat(self) -> None:
+        path = self._kept()
+        if path is not None and self._engine is not None:
+            self.farewell = self._engine.save_chat(path)
+
+    def _restore_chat(self, engine: EngineLike) -> None:
+        """Once a run: what a model that was opened later finds is of this run, and it has that already."""
+        path = None if self._restored else self._kept()
+        self._restored = True
+        if path is not None:
+            engine.restore_chat(path)
 
     def _post(self, ids: Ids, event: Happening) -> None:
         self._events.append(Envelope(ids, event))
@@ -213,6 +239,7 @@ class EngineThread(QThread):
             # Only now: a load that fails must leave the model that was there.
             self._close_engine()
             self._engine = engine
+            self._restore_chat(engine)
             self._post(ids, Loaded(engine.info))
 
     def _take_up(self, ids: Ids, stop: threading.Event) -> EngineLike | None:

@@ -17,7 +17,7 @@ from app.errorcard import as_dict
 from app.settings import Settings
 from app.store import Conversation, Repository, StoredMessage, StoreError
 from app.store.repository import NEW_CHAT, title_from
-from engine import KnownError, Message, Request
+from engine import KnownError, Message, Request, WhenFull
 
 
 class Chats(QObject):
@@ -164,8 +164,8 @@ class Chats(QObject):
         path = self._store.path(conversation.id)
         return conversation, path[-1].id if path else None
 
-    def _reply(self, conversation: Conversation, parent: int) -> Item | None:
-        """Ask for a reply. None when that could not be saved; the user was told."""
+    def _reply(self, conversation: Conversation, parent: int, when_full: WhenFull | None = None) -> Item | None:
+        """Ask for a reply. None when that could not be saved; the user was told. when_full: in place of the setting."""
         settings = self.settings
         seed = settings.seed if settings.seed_mode == "fixed" else secrets.randbelow(2**32)
         try:
@@ -176,6 +176,8 @@ class Chats(QObject):
                 max_tokens=settings.max_tokens,
                 speculation=settings.how_to_speculate(),
                 block_size=settings.block_size,
+                thinking=settings.how_to_reason(),
+                when_full=when_full or settings.what_when_full(),
             )
             message = self._store.begin_reply(
                 conversation.id, parent, seed=seed, request=request_dict(request), model={}
@@ -205,8 +207,11 @@ class Chats(QObject):
             self._generations.stop(self.current)
 
     @Slot(int)
-    def regenerate(self, message: int) -> None:
-        """Another reply beside this one, with a seed of its own. On a user's message: the reply it lacks."""
+    def regenerate(self, message: int, when_full: WhenFull | None = None) -> None:
+        """Another reply beside this one, with a seed of its own. On a user's message: the reply it lacks.
+
+        when_full: for this reply, in place of the setting.
+        """
         if self.busy:
             return
         try:
@@ -220,7 +225,7 @@ class Chats(QObject):
         parent = stored.id if stored.role == "user" else stored.parent_id
         if parent is None:
             return
-        self._reply(conversation, parent)
+        self._reply(conversation, parent, when_full)
         self.opened.emit(True)
         self.list_changed.emit()
 

@@ -17,7 +17,18 @@ from app.panel.meter import Meter, stats_dict
 from app.store import Repository, StoreError
 from app.store.values import State, StoredMessage
 from app.worker import EngineThread
-from engine import ContextFull, EndReason, EngineInfo, Finished, Notice, PrefillProgress, Request, Round, Text
+from engine import (
+    ContextFull,
+    ContextUse,
+    EndReason,
+    EngineInfo,
+    Finished,
+    Notice,
+    PrefillProgress,
+    Request,
+    Round,
+    Text,
+)
 
 FLUSH_MS = 400
 """The partial answer is on disk at least this often, so a crash costs at most half a second of it."""
@@ -147,6 +158,9 @@ class Generations(QObject):
             self._meter.prefill(event)
             item.waiting = prefill_text(event)
             return True
+        if isinstance(event, ContextUse):
+            self._meter.context(event)
+            return False
         if isinstance(event, Notice):
             self._meter.note(event)
             live.notices.append({"kind": event.kind, "text": event.text})
@@ -194,7 +208,7 @@ class Generations(QObject):
             item.error = as_dict(event.error)
             if isinstance(event.error, ContextFull) and not item.content:
                 # The same message would not fit again; what helps is a shorter one.
-                item.error["kind"] = "context"
+                item.error["kind"] = "context, too many turns" if event.error.can_drop else "context"
         else:
             item.error = {
                 "what": "Pacenote made a mistake while writing this reply.",
@@ -282,7 +296,10 @@ def prefill_text(event: PrefillProgress) -> str:
     text = (
         f"Reading the prompt: {event.done:,} of {figures.count(event.total, 'token')}, {figures.seconds(event.seconds)}"
     )
-    return f"{text}, {event.restored:,} kept from before" if event.restored else text
+    if event.restored:
+        text = f"{text}, {event.restored:,} kept from before"
+    left = event.remaining or 0.0
+    return f"{text}, about {figures.seconds(left)} left" if left >= 1 else text
 
 
 def model_dict(info: EngineInfo) -> dict[str, Any]:

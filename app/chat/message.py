@@ -86,8 +86,11 @@ class MessageView(QWidget):
             self._error = ErrorCard(self)
             self._error.acted.connect(self._on_error_action)
             self._error.resized.connect(self._on_resized)
-        too_long = self.item.error.get("kind") == "context"
-        self._error.show_error(self.item.error, ("edit", "Edit") if too_long else ("regenerate", "Regenerate"))
+        kind = self.item.error.get("kind", "")
+        actions = [("edit", "Edit") if kind.startswith("context") else ("regenerate", "Regenerate")]
+        if kind == "context, too many turns":
+            actions.insert(0, ("leave_out", "Leave out the oldest turns"))
+        self._error.show_error(self.item.error, *actions)
         self._error.show()
 
     def _place_below(self, y: int, left: int, width: int, *, right: bool = False) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from engine import Message, Request, Sampler, Speculation
+from engine import Message, Request, Sampler, Speculation, WhenFull
 
 
 def request_dict(request: Request) -> dict[str, Any]:
@@ -17,6 +17,7 @@ def request_dict(request: Request) -> dict[str, Any]:
         "speculation": str(request.speculation),
         "block_size": request.block_size,
         "thinking": request.thinking,
+        "when_full": str(request.when_full),
     }
 
 
@@ -33,4 +34,5 @@ def request_from(kept: dict[str, Any], messages: tuple[Message, ...], seed: int)
         speculation=Speculation(kept["speculation"]),
         block_size=kept["block_size"],
         thinking=kept["thinking"],
+        when_full=WhenFull(kept.get("when_full", WhenFull.REFUSE)),  # older replies do not say
     )

@@ -14,6 +14,9 @@ from app.theme.manager import current, figure_font
 from app.theme.tokens import CAPTION
 from engine import Round
 
+NEARLY_FULL = 0.85
+"""Share from which a gauge warns: where the engine's notice about the context comes too."""
+
 
 class StageBar(QWidget):
     """One bar, cut by the shares of the stages."""
@@ -138,6 +141,6 @@ class Gauge(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(roles.line))
         painter.drawRoundedRect(self.rect(), 2, 2)
-        painter.setBrush(QColor(roles.warn if self._share > 0.9 else roles.accent))
+        painter.setBrush(QColor(roles.warn if self._share >= NEARLY_FULL else roles.accent))
         painter.drawRoundedRect(QRectF(0, 0, self.width() * self._share, self.height()), 2, 2)
         painter.end()

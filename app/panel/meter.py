@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from engine import Notice, PrefillProgress, ReplyStats, Round, StatsBuilder, stage_shares
+from engine import ContextUse, Notice, PrefillProgress, ReplyStats, Round, StatsBuilder, stage_shares
 
 HISTORY = 160
 """Rounds kept for the sparkline."""
@@ -34,6 +34,8 @@ class Meter:
         self._classic_ms: deque[float] = deque(maxlen=200)
         self.alarm = ""
         """Of the acceptance alarm, until it is over or another model is loaded."""
+        self.use: ContextUse | None = None
+        """The newest: what chats are kept in is told of all of them, so it outlives a reply."""
         self.begin()
 
     def begin(self) -> None:
@@ -49,6 +51,7 @@ class Meter:
         self.version += 1
 
     def new_model(self) -> None:
+        self.use = None
         self._classic_ms.clear()
         self.alarm = ""
         self.begin()
@@ -71,6 +74,11 @@ class Meter:
     def prefill(self, event: PrefillProgress) -> None:
         self._prefill = event
         self.position = event.done
+        self.version += 1
+
+    def context(self, event: ContextUse) -> None:
+        self.use = event
+        self.position = event.tokens
         self.version += 1
 
     def note(self, event: Notice) -> None:

@@ -12,7 +12,7 @@ from app.panel.charts import Gauge, PositionBars, Sparkline, StageBar
 from app.panel.meter import Meter
 from app.theme.manager import current, figure_font, text_font, use_class
 from app.theme.tokens import BODY, CAPTION, FIGURE, PANEL_WIDTH
-from engine import EngineInfo
+from engine import ContextUse, EngineInfo
 
 INTERVAL_MS = 125
 PARK_LINES = 3
@@ -100,6 +100,7 @@ class Panel(Live):
         self.drafter = _wrapped()
         self.context = _figure(BODY[0] - 1)
         self.gauge = Gauge()
+        self.kept = _figure(BODY[0] - 1)
         self.device = _wrapped()
         use_class(self.device, "caption")
         self._build()
@@ -156,6 +157,7 @@ class Panel(Live):
             column.addSpacing(4)
         column.addLayout(_pair(_caption("Context"), self.context))
         column.addWidget(self.gauge)
+        column.addLayout(_pair(_caption("Kept for later turns"), self.kept))
         column.addSpacing(8)
         column.addWidget(self.device)
         column.addStretch()
@@ -193,11 +195,15 @@ class Panel(Live):
 
     def _draw_context(self, info: EngineInfo | None) -> None:
         used = max(self.meter.position, self.context_used)
+        self.kept.setText(kept_text(self.meter.use))
+        self.kept.setToolTip(kept_tip(self.meter.use))
         if info is None or info.context_length <= 0:
             self.context.setText("–")
             self.gauge.show_share(0.0)
             return
         self.context.setText(f"{used:,} / {info.context_length:,}")
+        dropped = self.meter.use.dropped if self.meter.use is not None else 0
+        self.context.setToolTip(f"{figures.count(dropped, 'message')} left out of the prompt" if dropped else "")
         self.gauge.show_share(used / info.context_length)
 
 
@@ -245,6 +251,20 @@ def speedup_text(ratio: float | None, *, parked: bool) -> str:
     if ratio is not None:
         return f"about {figures.ratio(ratio)} classic"
     return "classic speed" if parked else "classic not measured"
+
+
+def kept_text(use: ContextUse | None) -> str:
+    """Memory that chats are kept in, so that their next turn reads only what is new."""
+    return f"{figures.size(use.boundary_bytes)} of {figures.size(use.budget)}" if use is not None else "–"
+
+
+def kept_tip(use: ContextUse | None) -> str:
+    if use is None:
+        return ""
+    return (
+        f"{use.boundaries} places in chats that a turn can start from without reading what came before. When the "
+        "memory is full, the least recently used ones go; a chat that lost its places is read again, to the same words."
+    )
 
 
 def width_text(meter: Meter, info: EngineInfo | None) -> str:

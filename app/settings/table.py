@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from engine import MAX_BLOCK, LoadOptions, Sampler, Speculation
+from engine import MAX_BLOCK, LoadOptions, Sampler, Speculation, WhenFull
 
 
 class Applies(StrEnum):
@@ -119,6 +119,43 @@ class Settings:
     )
     seed: int = _setting(0, "Sampling", "Fixed seed", low=0, high=2**32 - 1)
     max_tokens: int = _setting(1024, "Sampling", "Longest reply (tokens)", low=1, high=1_000_000)
+    reasoning: str = _setting(
+        "default",
+        "Chat",
+        "Reasoning",
+        "For models whose template has a switch or efforts. A reply says when its model has not.",
+        choices=(
+            ("default", "As the model does"),
+            ("off", "Off"),
+            ("on", "On"),
+            ("low", "Low effort"),
+            ("medium", "Medium effort"),
+            ("high", "High effort"),
+        ),
+    )
+    when_full: str = _setting(
+        "refuse",
+        "Chat",
+        "When a chat exceeds the context",
+        "What is left out stays in the chat; the model does not see it, and the reply says so.",
+        choices=(("refuse", "Say so and wait"), ("drop oldest turns", "Leave out its oldest turns")),
+    )
+    kept_memory: int = _setting(
+        0,
+        "Chat",
+        "Memory for kept chats (MiB)",
+        "Lets the next turn read only what is new. 0 takes half of what the model leaves of the working set.",
+        low=0,
+        high=1_000_000,
+        applies=Applies.RELOAD,
+    )
+    keep_chat: bool = _setting(
+        False,
+        "Chat",
+        "Keep the last chat's caches at quit",
+        "The next start goes on without reading it again. A large model writes hundreds of megabytes.",
+        applies=Applies.NOW,
+    )
     system_prompt: str = _setting("", "Chat", "System prompt", "Used by new chats.", lines=True)
     send_with: str = _setting(
         "enter",
@@ -156,6 +193,12 @@ class Settings:
     def how_to_speculate(self) -> Speculation:
         return Speculation(self.speculation)
 
+    def how_to_reason(self) -> bool | str | None:
+        return {"default": None, "off": False, "on": True}.get(self.reasoning, self.reasoning)
+
+    def what_when_full(self) -> WhenFull:
+        return WhenFull(self.when_full)
+
     def load_options(self) -> LoadOptions:
         quantize = {"auto": None, "quantized": True, "dense": False}[self.drafter]
         return LoadOptions(
@@ -165,6 +208,7 @@ class Settings:
             allow_inexact=self.allow_inexact,
             # Wider blocks than usual must be probed before they may be used, and that is done while loading.
             max_block=max(LoadOptions().max_block, self.block_size),
+            boundary_bytes=self.kept_memory * 2**20 or None,
         )
 
 

@@ -162,4 +162,4 @@ def test_what_waits_for_a_reload_says_so(qtbot: QtBot) -> None:
     qtbot.addWidget(dialog)
     assert not dialog._pending.isHidden()
     waiting = {spec.key for spec in specs() if spec.applies is Applies.RELOAD}
-    assert waiting == {"drafter", "allow_inexact", "target", "head"}
+    assert waiting == {"drafter", "allow_inexact", "kept_memory", "target", "head"}
