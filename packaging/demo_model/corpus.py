@@ -197,7 +197,7 @@ def build(r: random.Random) -> Iterator[Chat]:
 
 def natural_texts() -> Iterator[str]:
     for text in sources.natural_texts():
-        kept = [line for line in text.split("\n") if len(line) > 120 or not is_held_out(line)]
+        kept = [line for line in text.split("\n") if not is_held_out(line[-200:])]
         if kept:
             yield "\n".join(kept)
 

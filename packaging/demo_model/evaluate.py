@@ -184,7 +184,7 @@ def unseen(_: argparse.Namespace) -> None:
     """No evaluation prompt may be a user turn of the training chats or a line of its running text, nor the end of one."""
     sets = asked()
     prompts = {p for ps in sets.values() for p in ps}
-    paths = sorted([*CORPUS.glob("rules*.jsonl"), *CORPUS.glob("teacher*.jsonl")])
+    paths = sorted([*CORPUS.glob("rules*.jsonl"), *CORPUS.glob("taught.jsonl")])
     turns = [t for path in paths for line in path.open() for t in json.loads(line)["turns"][::2]]
     lines = re.split("[\x1e\n]", (CORPUS / "natural.txt").read_text())
     # A prompt has at most 14 words: only the end of a long line can be one.

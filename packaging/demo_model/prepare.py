@@ -1,6 +1,6 @@
 """Pack whatever chats there are into rows for training.
 
-python -m demo_model.prepare natural rules teacher      (in packaging/) -> .work/corpus/NAME.npy
+python -m demo_model.prepare natural rules taught      (in packaging/) -> .work/corpus/NAME.npy
 """
 
 import sys

@@ -152,10 +152,10 @@ def rate_at(progress: float) -> float:
 def mix_at(progress: float) -> dict[str, float]:
     """Shares of the sources in a batch: some general English first, in the end only what it is to be good at."""
     if progress < 0.3:
-        return {"natural": 0.15, "teacher": 0.15, "rules": 0.70}
+        return {"natural": 0.14, "taught": 0.09, "rules": 0.77}
     if progress < 0.6:
-        return {"natural": 0.06, "teacher": 0.06, "rules": 0.88}
-    return {"natural": 0.0, "teacher": 0.0, "rules": 1.0}
+        return {"natural": 0.06, "taught": 0.04, "rules": 0.90}
+    return {"natural": 0.0, "taught": 0.0, "rules": 1.0}
 
 
 def compile_layers(pair: Pair) -> None:
