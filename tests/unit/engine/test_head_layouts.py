@@ -148,7 +148,7 @@ def put(lying: Lying, name: str, w: mx.array) -> None:
 BROKEN: dict[str, tuple[Callable[[Lying], object], str]] = {
     "missing norm": (lambda c: c.weights.pop(f"{c.prefix}layers.0.self_attn.k_norm.weight"), r"k_norm\.weight"),
     "missing matrix": (lambda c: c.weights.pop(first_matrix(c)), r"o_proj\.weight"),
-    "norms shifted twice": (lambda c: change_norms(c, 1.0), r"shifted twice.*norm.*\.weight with 2\.00"),
+    "norms shifted twice": (lambda c: change_norms(c, 1.0), r"shifted twice.*median is 2\.00, of .*norm.*\.weight"),
     "norms not shifted": (lambda c: change_norms(c, -1.0), r"unshifted: .*norm.*\.weight has median 0\.00"),
     "extra tensor": (
         lambda c: put(c, "layers.0.mlp.surplus.weight", mx.ones((2, 2))),
@@ -284,3 +284,33 @@ def test_a_target_that_does_not_say_its_sizes_is_refused_by_key(key: str, value:
     (target / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match=f"does not say its {key}"):
         quantize_drafter(open_folder(head), open_folder(target), tmp_path / "out")
+
+
+REAL = {"pre_fc_norm_embedding": 0.27, "pre_fc_norm_hidden": 0.49, "norm": 1.9, "layers.0.self_attn.q_norm": 1.6}
+"""Medians as used of a real head (oMLX #3750 names the first two), the others around 1."""
+
+
+def real_head() -> Lying:
+    lying = alone(DENSE)
+    for name, median in REAL.items():
+        lying.weights[f"{name}.weight"] = lying.weights[f"{name}.weight"] * median
+    return lying
+
+
+@pytest.mark.parametrize("by", [1.0, -1.0])
+def test_the_shift_of_real_heads_is_told_although_two_norms_damp(by: float, tmp_path: Path) -> None:
+    """oMLX #3750: judged one by one, the two norms before fc look unshifted when they are not."""
+    read(write(tmp_path / "right", real_head()), DENSE)
+    lying = real_head()
+    change_norms(lying, by)
+    with pytest.raises(CheckpointError, match="shifted twice" if by > 0 else "unshifted"):
+        read(write(tmp_path / "wrong", lying), DENSE)
+
+
+@pytest.mark.parametrize("name", ["layers.0.input_layernorm", "layers.0.self_attn.k_norm"])
+def test_a_head_in_two_conventions_is_refused_by_the_norm_that_is_wrong(name: str, tmp_path: Path) -> None:
+    """oMLX #1507: a conversion that shifted `norm` and left the layer's norms raw had 0 % acceptance."""
+    lying = real_head()
+    lying.weights[f"{name}.weight"] = mx.full(lying.weights[f"{name}.weight"].shape, 0.05, dtype=mx.bfloat16)
+    with pytest.raises(CheckpointError, match=rf"unshifted: {name}\.weight has median 0\.05"):
+        read(write(tmp_path / "head", lying), DENSE)
