@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from engine import EngineInfo, KnownError, conditions, environment
+from engine.cli.figures import drafter_line
 from engine.cli.loading import add_model_arguments, load_bare_pair, load_options
 
 if TYPE_CHECKING:  # MLX comes with it, and takes seconds
@@ -78,13 +79,12 @@ def _lines(info: EngineInfo | None, problem: str) -> list[tuple[str, str]]:
     ]
     if info is None:
         return [*lines, ("model", f"cannot be loaded. {problem}")]
-    drafter = info.drafter
     return [
         *lines,
         ("device", info.device),
         ("policy", info.policy),
         ("model", f"{info.name}: {info.parameters / 1e6:.1f} M parameters, {info.quantization}, {info.weights_hash}"),
-        ("drafter", f"{drafter.representation} from {drafter.source}" if drafter else f"none: {info.drafter_reason}"),
+        ("drafter", drafter_line(info) + (f"; from {info.drafter.source}" if info.drafter else "")),
         ("exactness", f"{info.verdict.state.value}. {info.verdict.reason}"),
         ("load time", f"{info.load_seconds:.1f} s, {_probe_time(info)}"),
     ]

@@ -26,12 +26,11 @@ def reply_line(finished: Finished, info: EngineInfo) -> str:
 
 def session_lines(info: EngineInfo, replies: Sequence[Finished]) -> list[str]:
     """What is loaded, and all replies of this chat together."""
-    drafter = info.drafter.representation if info.drafter else f"none: {info.drafter_reason}"
     lines = [
         f"model      {info.name}, {info.parameters / 1e6:.0f} M parameters, {info.quantization}",
         f"device     {info.device}",
         f"policy     {info.policy}",
-        f"drafter    {drafter}",
+        f"drafter    {drafter_line(info)}",
         f"exactness  {info.verdict.state.value}: {info.verdict.reason}",
     ]
     if replies:
@@ -47,6 +46,16 @@ def session_lines(info: EngineInfo, replies: Sequence[Finished]) -> list[str]:
         if stats.rounds:
             lines.append(f"time       {_stages(stats)}")
     return lines
+
+
+def drafter_line(info: EngineInfo) -> str:
+    """Which form of the head is in force, who decided that, and the bytes of each form."""
+    drafter = info.drafter
+    if drafter is None:
+        return f"none: {info.drafter_reason}"
+    sizes = [("in memory", drafter.bytes), ("quantized", drafter.packed_bytes), ("16-bit", drafter.dense_bytes)]
+    told = ", ".join(f"{name} {size / 2**20:.1f} MiB" for name, size in sizes if size)
+    return f"{drafter.representation}, by {drafter.decided_by}; {told}"
 
 
 def _speculation(stats: ReplyStats) -> str:

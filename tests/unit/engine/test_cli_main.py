@@ -15,10 +15,12 @@ import pytest
 
 import engine
 from engine.cli import chat, doctor, probe
+from engine.cli.figures import drafter_line
 from engine.cli.loading import ProgressLine
 from engine.cli.main import main
-from engine.events import LoadProgress
+from engine.events import DrafterInfo, LoadProgress
 from engine.loading import Pair
+from tests.support.rounds import INFO
 
 
 def test_a_known_error_is_sentences_and_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,3 +195,11 @@ def test_progress_is_one_line_on_a_terminal_and_a_log_elsewhere(tmp_path: Path) 
     assert written[False] == "Reading\nChecking\n"
     assert written[True].endswith("Checking\r\x1b[K"), "the line is wiped for what comes next"
     assert "Reading 25 %" in written[True]
+
+
+def test_the_drafter_is_told_with_who_decided_and_the_bytes_of_each_form() -> None:
+    """The switch's effect can be read in `pacenote doctor` and `/status`: which, from where, how much."""
+    drafter = DrafterInfo("here", "dense bfloat16", "setting", 4 << 20, 4 << 20, packed_bytes=1 << 20)
+    told = drafter_line(replace(INFO, drafter=drafter))
+    assert told == "dense bfloat16, by setting; in memory 4.0 MiB, quantized 1.0 MiB, 16-bit 4.0 MiB"
+    assert drafter_line(replace(INFO, drafter=None, drafter_reason="No head.")) == "none: No head."
