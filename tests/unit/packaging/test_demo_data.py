@@ -1,11 +1,15 @@
 """The recipe's filters and packing: what decides what the demo model learns. The sources themselves are not needed."""
 
 import json
+import random
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from demo_model import clean, evaluate, pack
+from demo_model import clean, corpus, evaluate, grammar, pack, small, subjects
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
@@ -15,38 +19,79 @@ TARGET = Path(__file__).resolve().parents[3] / "resources" / "demo" / "target"
 @pytest.mark.parametrize(
     "text",
     [
-        "What is a volcano?",
-        "what's a volcano",
-        "Please what is the volcano",
-        "Hi! What is a volcano?",
-        "WHAT IS VOLCANO",
+        "What is an umbrella?",
+        "what's an umbrella",
+        "Please what is the umbrella",
+        "Hi! What is an umbrella?",
+        "WHAT IS UMBRELLA",
+        "Sorry to bother you, I have a question. What is an umbrella?",
     ],
 )
 def test_a_held_out_prompt_is_recognised_in_other_dress(text: str) -> None:
     assert clean.is_held_out(text)
 
 
-@pytest.mark.parametrize("text", ["What is a valley?", "Tell me what a volcano is.", "Hi"])
+@pytest.mark.parametrize(
+    "text", ["What is a valley?", "Tell me what an umbrella is.", "Hi", "What is an umbrella for?"]
+)
 def test_other_prompts_are_not_held_out(text: str) -> None:
     assert not clean.is_held_out(text)
 
 
-def test_the_two_evaluation_sets_do_not_overlap() -> None:
-    more = [clean.normal(p) for p in json.loads(Path(clean.__file__).with_name("acceptance_prompts.json").read_text())]
-    assert len(set(more)) == len(more)
-    assert not set(more) & clean.held_out()
+def test_the_evaluation_sets_do_not_overlap() -> None:
+    here = Path(clean.__file__).parent
+    more = [clean.normal(p) for p in json.loads((here / "acceptance_prompts.json").read_text())]
+    counted = [clean.normal(t) for _, turns in evaluate.dialogues() for t in turns]
+    raw = json.loads((here / "dev_prompts.json").read_text())
+    development = {clean.normal(p) for group in [*raw["single"].values(), *raw["chats"]] for p in group}
+    assert len({*more, *counted}) == len(more) + len(counted)
+    assert not development & {*more, *counted}
 
 
-def test_the_quality_set_is_70_items_and_counts_none_that_training_had_met() -> None:
-    raw = json.loads(Path(clean.__file__).with_name("eval_prompts.json").read_text())
-    counted, retired = (evaluate.dialogues(), evaluate.dialogues(retired=True))
-    assert [len(turns) for _, turns in counted].count(1) == 60
-    assert [len(turns) for _, turns in counted].count(3) == 10
-    assert len(retired) == len(raw["newer"]) == 26
-    assert set(raw["newer"]) <= {turns[0] for _, turns in counted}
-    kinds = [sorted(clean.normal(t) for _, turns in part for t in turns) for part in (counted, retired)]
-    assert not set(kinds[0]) & set(kinds[1])
-    assert set(kinds[0]) | set(kinds[1]) == clean.held_out()
+def test_the_quality_set_is_70_items() -> None:
+    lengths = [len(turns) for _, turns in evaluate.dialogues()]
+    assert (lengths.count(1), lengths.count(3), len(lengths)) == (60, 10, 70)
+
+
+def test_no_chat_made_by_rule_holds_an_evaluation_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [subjects.Chat(["What is an umbrella?", "No."], "what is"), subjects.Chat(["Hello", "Hi."], "greeting")]
+    monkeypatch.setattr(corpus, "singles", lambda r: list(made))
+    monkeypatch.setattr(corpus, "chain", lambda r, first, rest: first)
+    assert [c.turns[0] for c in corpus.build(random.Random(0))] == ["Hello"]
+
+
+@given(st.integers(0, 2**32))
+def test_every_scripted_turn_expands_without_leftovers(seed: int) -> None:
+    r = random.Random(seed)
+    for name in ("scripts", "self"):
+        chat = corpus.script(r, name)
+        for text in [*chat.turns, *(t for pair in (*chat.answers, *chat.more) for t in pair)]:
+            assert text
+            assert not set(text) & set("{}|<>")
+
+
+@given(st.integers(0, 2**32))
+def test_sums_are_right(seed: int) -> None:
+    chat = small.arithmetic(random.Random(seed))
+    for reply in (chat.turns[1], *(said for _, said in (*chat.answers, *chat.more))):
+        if m := re.search(r"(\d+) ([+-]) (\d+) = (\d+)", reply):
+            a, b, result = int(m[1]), int(m[3]), int(m[4])
+            assert result == (a + b if m[2] == "+" else a - b)
+        elif m := re.fullmatch(r"(\d+) (times|divided by) (\d+) is (\d+)\.", reply):
+            a, b, result = int(m[1]), int(m[3]), int(m[4])
+            assert (a * b == result) if m[2] == "times" else (a == b * result)
+
+
+def test_a_wording_with_a_missing_brace_is_refused() -> None:
+    with pytest.raises(ValueError, match="open brace"):
+        grammar.expand(random.Random(0), "{a|b")
+
+
+@pytest.mark.parametrize(
+    ("task", "doing"), [("tie a tie", "tying a tie"), ("bake bread", "baking bread"), ("free a bird", "freeing a bird")]
+)
+def test_gerunds(task: str, doing: str) -> None:
+    assert subjects.gerund(task) == doing
 
 
 def test_a_prompt_is_found_as_a_text_of_its_own_and_as_the_end_of_one() -> None:
@@ -59,7 +104,7 @@ def test_a_prompt_is_found_as_a_text_of_its_own_and_as_the_end_of_one() -> None:
 def test_earlier_replies_are_kept_only_for_the_same_turns_of_the_same_kind() -> None:
     chat = [{"user": u, "group": "chat"} for u in "abc"]
     before = [{"user": "a", "group": "list"}, *chat]
-    assert evaluate.kept(before, "retired chat", list("abc")) == chat
+    assert evaluate.kept(before, "chat", list("abc")) == chat
     assert evaluate.kept(before, "chat", list("ab")) == chat[:2]
     assert evaluate.kept(before, "list", list("abc")) == []
 
