@@ -128,11 +128,21 @@ class Connection:
         Raises:
             HubError: a refusal that stays. Transient: one that may pass.
         """
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+        from huggingface_hub.errors import (
+            HfHubHTTPError,
+            HFValidationError,
+            OfflineModeIsEnabled,
+            RemoteEntryNotFoundError,
+            RevisionNotFoundError,
+        )
 
         self.require_online()
         try:
             return call()
+        except RevisionNotFoundError as error:
+            raise errors.missing(repo, "no such revision", url) from error
+        except RemoteEntryNotFoundError as error:
+            raise errors.missing(repo, f"no file {url.rsplit('/', 1)[-1]}", url) from error
         except HfHubHTTPError as error:
             raise self.problem(error.response, repo, url) from error
         except OfflineModeIsEnabled as error:

@@ -74,6 +74,16 @@ def refused(status: int, repo: str, endpoint: str, url: str, *, has_token: bool)
     return HubError(what, todo=todo, detail=detail, status=status)
 
 
+def missing(repo: str, what: str, url: str) -> HubError:
+    """what: "no such revision", "no file config.json"."""
+    return HubError(
+        f"{repo} has {what}.",
+        todo="Check the name of the repo and the revision.",
+        detail=f"HTTP 404 from {plain(url)}",
+        status=404,
+    )
+
+
 def changed(name: str, why: str) -> FileChanged:
     return FileChanged(
         f"{name} was changed on the hub: {why}.",

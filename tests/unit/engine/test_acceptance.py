@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import Engine, EventLog, Message, Notice, Request, Round, Sampler
@@ -93,6 +93,7 @@ def test_a_stretch_under_alarm_does_not_become_the_norm() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(-300, 5000), st.integers(-300, 5000)), max_size=30))
+@settings(deadline=None)
 def test_counts_stay_counts(changes: list[tuple[int, int]]) -> None:
     history = History(None)
     for judged, accepted in changes:

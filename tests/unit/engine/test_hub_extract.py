@@ -145,12 +145,12 @@ def another_width(files: dict[str, bytes]) -> None:
 BROKEN: dict[str, tuple[Callable[[dict[str, bytes]], object], str]] = {
     "no head": (without_a_head, "holds no MTP head"),
     "index names a tensor that is not there": (index_of_more, "names mtp.norm.bias"),
-    "no config": (lambda files: files.pop("config.json"), "does not have what was asked for"),
+    "no config": (lambda files: files.pop("config.json"), "has no file config.json"),
     "config is no object": (lambda files: files.update({"config.json": b"[]"}), "not a JSON object"),
     "another width": (another_width, "mlp.gate_proj.weight has shape"),
     "no safetensors": (lambda files: files.update({SHARDS[1]: b"version https://git-lfs"}), "no safetensors file"),
     "cut shard": (lambda files: files.update({SHARDS[1]: files[SHARDS[1]][:-9]}), "the file ends before"),
-    "missing shard": (lambda files: files.pop(SHARDS[2]), "does not have what was asked for"),
+    "missing shard": (lambda files: files.pop(SHARDS[2]), f"has no file {SHARDS[2]}"),
 }
 
 

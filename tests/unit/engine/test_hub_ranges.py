@@ -189,13 +189,19 @@ def test_an_expired_location_is_asked_for_anew(hub: FakeHub) -> None:
         (lambda hub: setattr(hub.repos[REPO], "private", True), None, "needs a token, or is not there"),
         (lambda hub: setattr(hub.repos[REPO], "gated", True), None, "needs a token"),
         (lambda hub: setattr(hub.repos[REPO], "gated", True), "hf_good", "accept its licence"),
-        (lambda hub: hub.repos[REPO].files.pop("model.safetensors"), None, "does not have"),
+        (lambda hub: hub.repos[REPO].files.pop("model.safetensors"), None, "owner/model has no file model.safetensors"),
     ],
 )
 def test_who_may_not_is_told_what_to_do(prepare: object, token: str | None, words: str, hub: FakeHub) -> None:
     prepare(hub)  # type: ignore[operator]
     with pytest.raises(HubError, match=words):
         opened(client(hub, token))
+
+
+def test_a_revision_that_is_not_there_is_named(hub: FakeHub) -> None:
+    with pytest.raises(HubError, match="owner/model has no such revision"):
+        open_repo(client(hub).connection, REPO, "v9")
+    assert open_repo(client(hub).connection, REPO, hub.repos[REPO].commit).revision == hub.repos[REPO].commit
 
 
 def test_a_licensed_token_opens_a_gated_repo(hub: FakeHub) -> None:
@@ -241,7 +247,7 @@ def test_waits_double_up_to_a_bound_and_follow_the_server() -> None:
 
 
 @given(a=st.integers(0, 5000), b=st.integers(0, 5000), cuts=st.lists(st.integers(0, 3000), max_size=4))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_range_cut_anywhere_comes_whole(a: int, b: int, cuts: list[int], hub: FakeHub) -> None:
     """Any bytes, with bodies that end early anywhere, each time with at least one new byte."""
     start, end = sorted((a, b))
