@@ -6,7 +6,9 @@ In the order data walks through: `prompts`, `rig` (one pair made measurable), `a
 
 FORCED_QMV = "forced-qmv"
 """Verify kernels against stock; see `candidates`."""
-PRESETS = ("mtp", "quantized-drafter", "classic-vs-mlx-lm", FORCED_QMV)
+PRESETS = ("mtp", "pace", "quantized-drafter", "classic-vs-mlx-lm", FORCED_QMV)
 """FORCED_QMV and the names of `presets.PRESETS`, here because importing that module takes seconds."""
+CONTEXTS = (100, 1000, 4000)
+"""Prompt lengths of `--context` when none is named."""
 BENCH_TOKENS, CHECK_TOKENS = 64, 200
 """Tokens per reply when nothing else is asked for: speed, equality."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 from engine.arrays import token
@@ -17,12 +18,13 @@ from engine.bench.prompts import Prompt
 from engine.bench.rig import Rig
 from engine.bench.sample import Sample
 from engine.bench.tally import drafts, forwards
-from engine.bench.widths import FixedWidth, RandomWidths, Widths
+from engine.bench.widths import FixedWidth, PacedWidths, RandomWidths, Widths
 from engine.decode import Line, classic, speculative
 from engine.decode.prefill import Interrupted
 from engine.drafter import HeadState
 from engine.events import EndReason, PrefillProgress, ReplyStats, Round
-from engine.request import Sampler
+from engine.pace import Pace
+from engine.request import Sampler, Speculation
 from engine.sampling import Chooser
 from engine.telemetry.stats import StatsBuilder
 
@@ -35,11 +37,13 @@ class Arm:
     """One thing that is measured.
 
     moves: counters (see `tally`) that must move in this arm, and may not in an arm that does not list them.
+    free: what it does is its own choice (the pace), so its counters prove nothing.
     """
 
     name: str
     run: Run
     moves: frozenset[str]
+    free: bool = False
 
 
 def again(arm: Arm) -> Arm:
@@ -71,6 +75,20 @@ def block_arm(rig: Rig, task: Task, drafter: str, width: int, *, detailed: bool 
     return _decode_arm(
         rig, task, name, drafter, lambda _: FixedWidth(width), {forwards(width), drafts(drafter)}, detailed
     )
+
+
+def pace_arm(rig: Rig, task: Task, drafter: str, limit: int) -> Arm:
+    """What a chat does with MTP on: widths up to `limit` by measured cost and acceptance, parked where none pays.
+
+    One pace lives over all runs of the arm, as it does over the replies of a loaded pair.
+    """
+    pace = Pace(deepcopy(rig.pair.costs), rig.pair.info.verdict.widths)
+
+    def begin_reply(prompt: Prompt) -> Widths:
+        pace.begin(Speculation.ON, limit)
+        return PacedWidths(pace)
+
+    return replace(_decode_arm(rig, task, f"pace, {drafter} head", drafter, begin_reply, set()), free=True)
 
 
 def random_widths_arm(rig: Rig, task: Task, drafter: str, widths: tuple[int, ...]) -> Arm:
@@ -144,7 +162,7 @@ def _decode(
             loop = classic(rig.target, line, stop, lambda: widths.now > 1)
         for round_ in loop:
             rounds.append(round_)
-            widths.advance()
+            widths.advance(round_)
     return rounds
 
 

@@ -11,13 +11,13 @@ from datetime import date
 from pathlib import Path
 
 from engine.backend import wired
-from engine.bench import BENCH_TOKENS, CHECK_TOKENS, FORCED_QMV, candidates, check, check_plan, environment
+from engine.bench import BENCH_TOKENS, CHECK_TOKENS, CONTEXTS, FORCED_QMV, candidates, check, check_plan, environment
 from engine.bench.arms import Task
 from engine.bench.drafter_preset import load_converted
 from engine.bench.experiment import Outcome, evaluate
 from engine.bench.presets import PRESETS
 from engine.bench.progress import Progress
-from engine.bench.prompts import BENCH, CHECK, Prompt, read_prompts, require_room
+from engine.bench.prompts import BENCH, CHECK, Prompt, in_contexts, read_prompts, require_room
 from engine.bench.record import Record, write
 from engine.bench.rig import CONVERTED, Rig, load_rig
 from engine.bench.tables import check_table, equality, ratios, stages, times
@@ -123,7 +123,16 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     if preset.converted and rig.drafters and CONVERTED not in rig.drafters:
         rig.add(CONVERTED, load_converted(rig.target, Path(rig.pair.info.path), load_options(args)))
     lengths = preset.lengths if args.tokens is None and preset.lengths else (task.tokens,)
-    prompts = _prompts(args.prompts or BENCH, rig, replace(task, tokens=max(lengths)))
+    prompts, not_measured = (
+        _prompts(args.prompts or BENCH, rig, replace(task, tokens=max(lengths))),
+        preset.not_measured,
+    )
+    if args.context is not None:
+        room = rig.pair.info.context_length - max(lengths)
+        prompts, left_out = in_contexts(prompts, args.context or CONTEXTS, room)
+        not_measured += tuple(f"Context {n}: this model has room for {room} tokens of prompt." for n in left_out)
+        if not prompts:
+            raise KnownError("No context fits.", kept="Nothing was measured.", todo=f"Name lengths up to {room}.")
     outcomes: list[Outcome] = []
     for experiment in (e for n in lengths for e in preset.build(rig, prompts, replace(task, tokens=n))):
         with wired(rig.target.backend), ProgressLine(sys.stderr) as line:
@@ -160,7 +169,7 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
         pairs=args.pairs,
         day=date.today(),
         command=["pacenote", *args.argv],
-        not_measured=preset.not_measured,
+        not_measured=not_measured,
         outcomes=outcomes,
         summary=summary,
     )

@@ -120,6 +120,8 @@ def unproven(arms: Sequence[Arm], trials: Trials) -> list[str]:
     telling = frozenset().union(*(arm.moves for arm in arms))
     found = []
     for arm in arms:
+        if arm.free:
+            continue
         for trial in trials.samples(arm.name):
             moved = {name for name, count in trial.sample.counts.items() if count}
             still, foreign = sorted(arm.moves - moved), sorted((moved & telling) - arm.moves)

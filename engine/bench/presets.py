@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.bench.arms import Arm, Task, again, block_arm, classic_arm
+from engine.bench.arms import Arm, Task, again, block_arm, classic_arm, pace_arm
 from engine.bench.drafter_preset import LENGTHS, published_table, quantized_drafter
 from engine.bench.experiment import Comparison, Experiment, Outcome
 from engine.bench.mlx_lm_arms import DEFAULT_CHUNK, mlx_lm_arm, mlx_lm_prefill_arm
@@ -15,6 +15,8 @@ from engine.bench.rig import Rig, usable_widths
 from engine.errors import KnownError
 
 PREFILL_TOKENS = 500
+NEVER_SLOWER = 0.98
+CLOSE_TO_BEST = 0.95
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,46 @@ def _heads_and_widths(rig: Rig) -> list[tuple[str, int]]:
     usual, *others = rig.drafters
     middle = min(allowed, key=lambda width: abs(width - 3))
     return [*((usual, width) for width in allowed), *((other, middle) for other in others)]
+
+
+def _pace(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
+    """Every width over all prompts, then the pace against classic decode on each prompt alone."""
+    allowed = usable_widths(rig)
+    usual = next(iter(rig.drafters))
+    classic, paced = classic_arm(rig, task), pace_arm(rig, task, usual, max(allowed))
+    blocks = [block_arm(rig, task, usual, width) for width in allowed]
+    work = f"{task.tokens - 1} tokens after the first, from a restored boundary; the head's prefill included"
+    overall = Experiment(
+        title="Fixed widths and the pace, all prompts",
+        work=work,
+        tokens=task.tokens - 1,
+        arms=[classic, again(classic), paced, *blocks],
+        prompts=prompts,
+        control=(classic.name, again(classic).name),
+        comparisons=[
+            Comparison(paced.name, classic.name, bound=NEVER_SLOWER),
+            *(Comparison(arm.name, classic.name) for arm in blocks),
+            *(Comparison(paced.name, arm.name, bound=CLOSE_TO_BEST) for arm in blocks),
+        ],
+        equal_to=classic.name,
+        must_equal=frozenset(arm.name for arm in (again(classic), paced, *blocks)),
+        stages=[block_arm(rig, task, usual, width, detailed=True) for width in allowed],
+    )
+    alone = [
+        Experiment(
+            title=f"The pace on {prompt.name} ({len(prompt.tokens)} tokens)",
+            work=work,
+            tokens=task.tokens - 1,
+            arms=[classic, again(classic), paced],
+            prompts=[prompt],
+            control=(classic.name, again(classic).name),
+            comparisons=[Comparison(paced.name, classic.name, bound=NEVER_SLOWER)],
+            equal_to=classic.name,
+            must_equal=frozenset({again(classic).name, paced.name}),
+        )
+        for prompt in prompts
+    ]
+    return [overall, *alone]
 
 
 def _classic_vs_mlx_lm(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
@@ -126,6 +168,13 @@ PRESETS = {
         converted=True,
         lengths=LENGTHS,
         summary=published_table,
+    ),
+    "pace": Preset(
+        "pace",
+        "The pace against classic decode and fixed widths",
+        _pace,
+        both_heads=False,
+        not_measured=_ALWAYS,
     ),
     "classic-vs-mlx-lm": Preset(
         "classic-vs-mlx-lm",

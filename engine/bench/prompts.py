@@ -77,3 +77,16 @@ def of_length(prompts: Sequence[Prompt], length: int) -> Prompt:
     joined = [token for prompt in prompts for token in prompt.tokens]
     repeated = joined * -(-length // len(joined))
     return Prompt(f"{length} tokens", "", tuple(repeated[:length]))
+
+
+def in_contexts(prompts: Sequence[Prompt], lengths: Sequence[int], most: int) -> tuple[list[Prompt], list[int]]:
+    """The first three prompts at each length, behind as much of the whole set as it takes: (prompts, left out).
+
+    most: tokens that a prompt may have here. Lengths above it are left out and returned, for the record.
+    """
+    joined = [token for prompt in prompts for token in prompt.tokens]
+    made = []
+    for length in (n for n in lengths if n <= most):
+        filler = joined * -(-length // len(joined))
+        made += [Prompt(f"{p.name}, {length} tokens", p.text, (*filler, *p.tokens)[-length:]) for p in prompts[:3]]
+    return made, [n for n in lengths if n > most]

@@ -238,7 +238,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"On {name}, {date.today().isoformat()}. MLX {machine.environment.mlx}.",
         "",
         f"**Synthetic: random 4-bit weights in the shape of {asked.shape}. Every draft was replaced: each is the",
-        f"target's token with a chance of {asked.acceptance}. Costs and equality only; text and acceptance mean nothing.**",
+        f"target's token with a chance of {asked.acceptance}. Costs and equality only, no text, no real acceptance.**",
         "",
         f"Verdict: {verdict.state.value}, {verdict.kernel or 'no kernel'}. {verdict.reason}",
         "",

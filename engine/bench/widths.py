@@ -1,4 +1,4 @@
-"""Which width the next round of an arm has."""
+"""Which width the next round of an arm has: fixed, drawn, or chosen by the pace."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import random
 from collections.abc import Sequence
 from typing import Protocol
 
+from engine.events import Round
+from engine.pace import Pace
+
 
 class Widths(Protocol):
     """now: rows of the next round, 1 is a classic step. advance: a round was done."""
 
-    now: int
+    @property
+    def now(self) -> int: ...
 
-    def advance(self) -> None: ...
+    def advance(self, round_: Round) -> None: ...
 
 
 class FixedWidth:
     def __init__(self, width: int) -> None:
         self.now = width
 
-    def advance(self) -> None:
+    def advance(self, round_: Round) -> None:
         pass
 
 
@@ -29,7 +33,21 @@ class RandomWidths:
     def __init__(self, choices: Sequence[int], seed: str) -> None:
         self._choices = choices
         self._random = random.Random(seed)
-        self.advance()
+        self.now = self._random.choice(choices)
 
-    def advance(self) -> None:
+    def advance(self, round_: Round) -> None:
         self.now = self._random.choice(self._choices)
+
+
+class PacedWidths:
+    """As in a chat: the pace decides from what it measured, over the life of a loaded pair."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    @property
+    def now(self) -> int:
+        return self._pace.next_width()
+
+    def advance(self, round_: Round) -> None:
+        self._pace.observe(round_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.bench import BENCH_TOKENS, CHECK_TOKENS, PRESETS
+from engine.bench import BENCH_TOKENS, CHECK_TOKENS, CONTEXTS, PRESETS
 from engine.cli.loading import add_model_arguments
 
 NAME = "bench"
@@ -23,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--seed", type=int, default=0, metavar="N", help="of sampling and of the order of runs")
     speed = parser.add_argument_group("speed")
+    speed.add_argument(
+        "--context", type=int, nargs="*", metavar="N", help=f"three prompts at these lengths (default {CONTEXTS})"
+    )
     speed.add_argument("--pairs", type=int, default=30, metavar="N", help="interleaved blocks (default 30)")
     speed.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (default)")
     speed.add_argument(

@@ -136,7 +136,7 @@ def test_counting_ends_with_the_rig(pair: Pair, prompt: Prompt) -> None:
 
 def test_presets_by_name() -> None:
     """The command lists them without importing them."""
-    assert (*presets.PRESETS, FORCED_QMV) == PRESETS
+    assert {*presets.PRESETS, FORCED_QMV} == set(PRESETS)
 
 
 # -- prompts and machine ----------------------------------------------------------------------------------
@@ -208,6 +208,27 @@ def cells(text: str, first: str) -> list[str]:
     """The cells of the first table row that starts with `first`."""
     line = next(line for line in text.splitlines() if re.match(rf"\| {re.escape(first)} +\|", line))
     return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@pytest.mark.usefixtures("command")
+def test_the_pace_is_measured_on_every_prompt_and_context(tmp_path: Path) -> None:
+    """Its tokens are classic's; lengths that do not fit are left out and said, not cut."""
+    asked = ("--preset", "pace", "--pairs", "2", "--out", str(tmp_path), "--context", "50", "90", "4000")
+    bench(tmp_path, *asked)  # two pairs of a tiny pair may well fall short: the exit status is not asked
+    (page,) = tmp_path.glob("pace-*.md")
+    text = page.read_text()
+    assert "## Fixed widths and the pace, all prompts" in text
+    for length in (50, 90):
+        assert f"{length} tokens ({length} tokens)" in text
+    assert "Context 4000: this model has room for" in text
+    assert "NOT PROVEN" not in text
+    assert "DIFFERENT" not in text
+
+
+@pytest.mark.usefixtures("command")
+def test_a_context_that_does_not_fit_at_all_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(tmp_path, "--preset", "pace", "--context", "100000", "--out", str(tmp_path)) == 1
+    assert "No context fits." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("command")
