@@ -37,7 +37,7 @@ from engine.loading import Pair, load_pair
 from engine.pace import Pace
 from engine.request import LoadOptions, Request, Segment, Speculation
 from engine.sampling import Chooser
-from engine.session import Boundaries, KeptChat, Reader, boundary_budget, schedule_key
+from engine.session import Boundaries, Boundary, KeptChat, Reader, boundary_budget, schedule_key
 from engine.telemetry.stats import StatsBuilder
 from engine.verify import compare
 
@@ -59,6 +59,7 @@ class Engine:
         self._boundaries = Boundaries(budget)
         self._kept = KeptChat(pair.target, pair.info, self._boundaries)
         self._notices: list[Notice] = []
+        self._end = b""
         self._alarm = AcceptanceAlarm(History.of(pair.info))
         self._reader = Reader(pair.target, self._boundaries, _replay_width(pair.info.verdict))
         self.detailed_timing = True
@@ -76,6 +77,15 @@ class Engine:
     def boundary_bytes(self) -> int:
         """Bytes of all kept boundaries."""
         return self._boundaries.nbytes
+
+    @property
+    def boundary_budget(self) -> int:
+        """Bytes that boundaries may take. May be set between generations; a smaller one drops some at once."""
+        return self._boundaries.budget
+
+    @boundary_budget.setter
+    def boundary_budget(self, budget: int) -> None:
+        self._boundaries.budget = budget
 
     def generate(self, request: Request, stop: threading.Event) -> Iterator[Event]:
         """Write one reply.
@@ -106,6 +116,11 @@ class Engine:
         """
         with wired(self._pair.target.backend):
             yield from self._verify(request, tokens, stop)
+
+    @property
+    def last_boundary(self) -> Boundary | None:
+        """The caches at the end of the last reply, if they are kept still; for checks that compare bytes."""
+        return self._boundaries.get(self._end)
 
     def save_chat(self, path: Path) -> Notice | None:
         """Write the boundary of the chat that was written in last to a file, for `restore_chat` of a later run.
@@ -194,7 +209,7 @@ class Engine:
         yield from stream.take()
         segments = (*todo.prefill, Segment("decode", tuple(tokens[:-1])))
         # Where the template rewrites a reply's opening, the next turn starts before it and never comes back here.
-        end = schedule_key((*todo.history, *segments))
+        end = self._end = schedule_key((*todo.history, *segments))
         kept = trail.boundary(line.state, line.head)
         if not self._boundaries.keep(end, kept, expendable=todo.stable > 0):
             yield boundary_too_large(kept.nbytes, self._boundaries.budget)

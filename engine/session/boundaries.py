@@ -65,12 +65,22 @@ class Boundaries:
     """
 
     def __init__(self, budget: int) -> None:
-        self.budget = budget
+        self._budget = budget
         self.nbytes = 0
         """Bytes of all kept boundaries."""
         self._kept: OrderedDict[bytes, Boundary] = OrderedDict()
         self._users: dict[int, int] = {}  # of each array, by identity; a kept boundary keeps it alive
         self._parts: dict[bytes, _Part] = {}  # the kept places that lie inside a segment
+
+    @property
+    def budget(self) -> int:
+        """Bytes at most. A smaller one drops boundaries at once."""
+        return self._budget
+
+    @budget.setter
+    def budget(self, budget: int) -> None:
+        self._budget = budget
+        self._fit()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -95,10 +105,7 @@ class Boundaries:
         self._count(boundary)
         if expendable:
             self._kept.move_to_end(place, last=False)
-        while self.nbytes > self.budget:
-            oldest = next(iter(self._kept))
-            self._take_out(oldest)
-            self._parts.pop(oldest, None)
+        self._fit()
         return True
 
     def keep_part(self, parent: bytes, kind: Kind, tokens: Sequence[int], boundary: Boundary) -> bool:
@@ -148,6 +155,12 @@ class Boundaries:
             self._users[id(a)] = users + 1
             if not users:
                 self.nbytes += a.nbytes
+
+    def _fit(self) -> None:
+        while self.nbytes > self._budget:
+            oldest = next(iter(self._kept))
+            self._take_out(oldest)
+            self._parts.pop(oldest, None)
 
     def _take_out(self, place: bytes) -> Boundary:
         boundary = self._kept.pop(place)

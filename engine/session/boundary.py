@@ -68,6 +68,10 @@ class Boundary:
             yield from pair
         yield from (a for a in (self.logits, self.hidden) if a is not None)
 
+    def attention(self) -> list[Pair]:
+        """Keys and values of all positions, one pair per attention layer."""
+        return [joined([span[n] for span in self.spans]) for n in range(len(self.spans[0]))] if self.spans else []
+
     @property
     def nbytes(self) -> int:
         """Bytes if nothing else were kept."""

@@ -123,7 +123,7 @@ def _named(boundary: Boundary) -> dict[str, mx.array]:
             arrays[f"{name}.{n}.0"], arrays[f"{name}.{n}.1"] = pair
 
     put("recurrent", boundary.recurrent)
-    put("attention", [joined([span[n] for span in boundary.spans]) for n in range(len(boundary.spans[0]))])
+    put("attention", boundary.attention())
     if boundary.head is not None:
         put("head", [joined(list(boundary.head.spans))] if boundary.head.spans else [])
         put("pending", boundary.head.pending)

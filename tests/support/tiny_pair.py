@@ -156,3 +156,16 @@ def write_head(folder: Path, shape: Shape | None = None, *, agree: float = 1.0, 
     config = {"model_type": f"{shape.model_type}_mtp", "text_config": shape.text_config(), "block_size": 3}
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     return folder
+
+
+if __name__ == "__main__":
+    # python -m tests.support.tiny_pair FOLDER [rewriting]: FOLDER/target and FOLDER/head, for commands with --model.
+    import sys
+
+    from tests.support.tiny_tokenizer import REWRITING
+
+    place = Path(sys.argv[1])
+    write_target(place / "target")
+    write_head(place / "head")
+    if "rewriting" in sys.argv[2:]:
+        write_tiny_tokenizer(place / "target", template=REWRITING)

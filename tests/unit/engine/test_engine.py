@@ -25,7 +25,7 @@ from engine import (
 )
 from engine.loading import Pair
 from engine.session.sensitive import chunk_sensitive
-from tests.support.chat import NEVER, Chat, answer_of, write
+from tests.support.chat import NEVER, Chat, answer_of, assert_same_caches, write
 from tests.support.rig import load_tiny
 from tests.support.tiny_pair import Shape, write_head, write_target
 
@@ -109,7 +109,9 @@ def test_cold_equals_warm_when_prefill_cuts_matter(sensitive: Pair, seed: int) -
         for mode in Speculation:
             from dataclasses import replace
 
-            cold, _ = write(Engine(sensitive), replace(request, speculation=mode))
+            fresh = Engine(sensitive)
+            cold, _ = write(fresh, replace(request, speculation=mode))
+            assert_same_caches(warm, fresh)
             assert (cold.tokens, cold.answer) == (done.tokens, done.answer)
             assert cold.segments == done.segments
         messages.append(answer_of(done))

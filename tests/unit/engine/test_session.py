@@ -14,7 +14,7 @@ from engine import EndReason, Engine, Event, Message, PrefillProgress, Request, 
 from engine.loading import Pair
 from engine.session import boundary as boundaries
 from engine.session.sensitive import chunk_sensitive
-from tests.support.chat import NEVER, Chat, answer_of, write
+from tests.support.chat import NEVER, Chat, answer_of, assert_same_caches, write
 
 CHUNK = 16
 
@@ -49,8 +49,10 @@ def test_a_stopped_prefill_is_taken_up_by_the_next_turn_with_the_same_cuts(
     assert (stopped.reason, stopped.tokens) == (EndReason.STOPPED, ())
     for text in (document + " what?", document + " and how many, dear?"):
         request = replace(first, messages=(Message("user", text),))
-        cold, _ = write(Engine(sensitive), replace(request, speculation=Speculation.OFF))
+        fresh = Engine(sensitive)
+        cold, _ = write(fresh, replace(request, speculation=Speculation.OFF))
         warm, _ = write(engine, request)
+        assert_same_caches(engine, fresh)
         assert warm.stats.restored_tokens == chunks * CHUNK
         assert (warm.tokens, warm.segments) == (cold.tokens, cold.segments)
 
@@ -72,6 +74,7 @@ def test_stop_while_a_lost_chat_is_rebuilt_keeps_what_was_rebuilt(sensitive: Pai
     again, _ = write(lost, request)
     assert again.stats.restored_tokens == done
     assert again.tokens == expected.tokens
+    assert_same_caches(lost, chat.engine)
 
 
 def test_stop_in_several_places_in_a_row_never_changes_the_words(sensitive: Pair) -> None:
@@ -83,13 +86,15 @@ def test_stop_in_several_places_in_a_row_never_changes_the_words(sensitive: Pair
             (Message("user", "fox " * luck.randint(30, 120)),), max_tokens=9, seed=seed,
             sampler=Sampler(temperature=0.9), speculation=luck.choice(list(Speculation)),
         )  # fmt: skip
-        expected, _ = write(Engine(sensitive), request)
+        fresh = Engine(sensitive)
+        expected, _ = write(fresh, request)
         done = None
         while done is None or not done.tokens:
             done, _ = write(engine, request, stop_when=at_progress(luck.randint(0, 3)))
         assert done.tokens == expected.tokens[: len(done.tokens)]
         whole, _ = write(engine, request)
         assert whole.tokens == expected.tokens
+        assert_same_caches(engine, fresh)
 
 
 def test_boundaries_of_a_chat_share_its_keys_and_values(pair: Pair) -> None:
@@ -125,8 +130,10 @@ def test_spans_that_were_joined_are_the_same_bytes(
             again, _ = write(chat.engine, request)
             assert again.stats.restored_tokens == again.stats.prompt_tokens
             chat.messages.append(answer_of(again))
-            cold, _ = write(Engine(sensitive), replace(request, speculation=Speculation.OFF))
+            fresh = Engine(sensitive)
+            cold, _ = write(fresh, replace(request, speculation=Speculation.OFF))
             assert cold.tokens == again.tokens
+            assert_same_caches(chat.engine, fresh)
 
 
 def test_two_hundred_rounds_hold_what_is_accounted_for(pair: Pair) -> None:
@@ -167,6 +174,8 @@ def test_a_budget_that_holds_little_costs_time_and_no_words(sensitive: Pair) -> 
             told = [c.say("fox " * (5 * n + 3), max_tokens=8, seed=n).tokens for c in (chat, free)]
             assert told[0] == told[1]
             assert engine.boundary_bytes <= budget
+            if engine.last_boundary is not None:
+                assert_same_caches(engine, free.engine)
 
 
 def test_time_left_is_told_once_something_was_measured(sensitive: Pair) -> None:

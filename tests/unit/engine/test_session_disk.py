@@ -16,7 +16,7 @@ import pytest
 from engine import Engine, Message, Notice, Request, Speculation
 from engine.loading import Pair
 from engine.session import Boundary, disk
-from tests.support.chat import Chat, write
+from tests.support.chat import Chat, assert_same_caches, write
 
 IDENTITY = {"the model's weights": "abc", "the MLX version": "1"}
 
@@ -50,8 +50,11 @@ def test_the_next_turn_after_a_restart_goes_on_where_the_last_one_ended(
     assert done.stats.restored_tokens == expected.stats.restored_tokens > 0
     assert (done.tokens, done.segments) == (expected.tokens, expected.segments)
     assert notices(events) == []
-    cold, _ = write(Engine(pair), replace(request, speculation=Speculation.OFF))
+    assert_same_caches(after, before)
+    fresh = Engine(pair)
+    cold, _ = write(fresh, replace(request, speculation=Speculation.OFF))
     assert done.tokens == cold.tokens
+    assert_same_caches(after, fresh)
     assert path.exists(), "kept until the next save: a crash meanwhile costs nothing"
 
 
