@@ -88,7 +88,8 @@ def extract_drafter(
     _require_whole(repo, config, entries)
     total = sum(entry.nbytes for entry in entries)
     with whole_or_not_at_all(folder) as work:
-        _require_room(work, 2 * total)
+        # As fetched, and as written: fp8 takes twice the bytes in 16 bit.
+        _require_room(work, total + sum(e.nbytes * (2 if e.dtype == fp8.DTYPE else 1) for e in entries))
         raw = work / "raw"
         raw.mkdir()
         hashes = _fetch(client, files, entries, raw / WEIGHTS, lambda done: progress(done, total))
