@@ -194,3 +194,51 @@ def test_a_schedule_that_ends_with_a_reply_is_refused(pair: Pair) -> None:
     engine = Engine(pair)
     with pytest.raises(ValueError, match="must end with a prefill"):
         list(engine._reader.read((Segment("prefill", (1, 2)), Segment("decode", (3,))), False, NEVER, 0.0))
+
+
+@pytest.mark.parametrize("where", ["verify", "rollback", "accept_hook"])
+@pytest.mark.parametrize("at", [1, 3])
+def test_after_an_exception_the_next_turn_starts_from_an_older_boundary(
+    sensitive: Pair, where: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of a round of the third turn: nothing of that round is in what later turns start from."""
+    chat = Chat(Engine(sensitive))
+    for n in range(2):
+        chat.say(f"the quick brown fox {n}", max_tokens=9, seed=n, speculation=Speculation.ALWAYS)
+    chat.messages.append(Message("user", "and then?"))
+    request = chat.request(max_tokens=12, seed=7, speculation=Speculation.ALWAYS, ignore_eos=True)
+    owner = sensitive.drafter if where == "accept_hook" else sensitive.target
+    right, calls = getattr(owner, where), []
+
+    def broken(*args: object) -> object:
+        calls.append(1)
+        if len(calls) == at:
+            raise MemoryError("injected")
+        return right(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, where, broken)
+        with pytest.raises(MemoryError):
+            list(chat.engine.generate(request, NEVER))
+    edited = replace(request, messages=(*request.messages[:-1], Message("user", "or rather not")))
+    for asked in (request, edited):
+        fresh = Engine(sensitive)
+        cold, _ = write(fresh, replace(asked, speculation=Speculation.OFF))
+        warm, _ = write(chat.engine, asked)
+        assert warm.stats.restored_tokens > 0
+        assert (warm.tokens, warm.segments) == (cold.tokens, cold.segments)
+        assert_same_caches(chat.engine, fresh)
+
+
+def test_an_abandoned_reply_leaves_the_next_turn_right(sensitive: Pair) -> None:
+    """Who reads the events may go away in the middle of one: its generator is closed, no boundary is half made."""
+    engine = Engine(sensitive)
+    request = Request((Message("user", "fox " * 60),), max_tokens=20, seed=2, speculation=Speculation.ALWAYS)
+    for count in (1, 3, 6, 9):
+        events = engine.generate(request, NEVER)
+        for _ in range(count):
+            next(events)
+        events.close()
+    fresh = Engine(sensitive)
+    assert write(engine, request)[0].tokens == write(fresh, request)[0].tokens
+    assert_same_caches(engine, fresh)
