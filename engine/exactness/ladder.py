@@ -206,8 +206,8 @@ def candidates(
         kernels.append(ForcedQmv(chunk))
         if target.backend.device is Device.METAL:
             found = qmv_rows.survey(target.modules(), widths, chunk)
-            for reason in found.notes:
-                note(reason)
+            if found.note:
+                note(found.note)
             if found.served:
                 kernels.append(QmvRows(chunk, found.served))
         kernels.append(Gather())

@@ -104,10 +104,11 @@ class VirtualMac:
         rows = x.size // inputs if w.ndim == 2 else x.shape[-2]
         kernel = routing.route(self.gpu, Product(rows, inputs, outputs, mode, batched=w.ndim > 2, bits=bits))
         if kernel is Kernel.QMM:
+            # In float32, as tile kernels add up, and because 16 bit is slow on the host.
             self._count(kernel, 0)
-            return HOST["quantized_matmul"](
-                x, w, scales, biases, transpose=True, group_size=group_size, bits=bits, mode=mode
-            )
+            wide = [a.astype(mx.float32) for a in (x, scales, biases)]
+            y = HOST["quantized_matmul"](wide[0], w, *wide[1:], transpose=True, group_size=group_size, bits=bits)
+            return y.astype(x.dtype)
         weights = products.Weights(w, scales.astype(x.dtype), biases.astype(x.dtype), group_size, bits)
         passes = x.size // inputs * (w.shape[0] if w.ndim > 2 else 1)
         if kernel is Kernel.QMV_WIDE:

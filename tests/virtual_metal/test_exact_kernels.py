@@ -5,7 +5,7 @@ In float32: 16-bit results are nearly blind to the order of additions. The kerne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -17,6 +17,7 @@ from engine.checkpoint.locate import demo_head, demo_target
 from engine.exactness.kernels import ForcedQmv, Gather, MatmulKernel, QmvRows, qmv_rows
 from engine.exactness.kernels.base import Scope
 from engine.exactness.modules import wrap
+from engine.exactness.routing import ALL_GPUS
 from tests.unit.engine.test_routing import MODELS
 from tests.virtual_metal.conftest import differing, make_rows, make_weights
 from tests.virtual_metal.mac import MACS, VirtualMac
@@ -52,8 +53,8 @@ def make_module(outputs: int, inputs: int, *, group: int = 64, bits: int = 4, dt
     return holder.layers[0]
 
 
-def candidates(module) -> Iterator[tuple[str, MatmulKernel]]:
-    for chunk in (8, 32, 64):
+def candidates(module, chunks: Sequence[int]) -> Iterator[tuple[str, MatmulKernel]]:
+    for chunk in chunks:
         yield f"forced qmv, chunk {chunk}", ForcedQmv(chunk)
     yield "gather", Gather()
     if shape := qmv_rows.shape_of(module):
@@ -61,12 +62,14 @@ def candidates(module) -> Iterator[tuple[str, MatmulKernel]]:
             yield f"qmv_rows, fused {fused}", QmvRows(64, [qmv_rows.Served(*shape, fused)])
 
 
-def wrong_values(module, dtype: mx.Dtype = mx.float32, widths=WIDTHS) -> dict[tuple[str, int], int]:
+def wrong_values(
+    module, dtype: mx.Dtype = mx.float32, widths: Sequence[int] = WIDTHS, chunks: Sequence[int] = (8, 32, 64)
+) -> dict[tuple[str, int], int]:
     """Differing values by kernel and width, those without any left out."""
     x = make_rows(max(widths), module.weight.shape[-1] * 32 // module.bits, dtype=dtype)
     alone = mx.concatenate([module(x[j : j + 1]) for j in range(x.shape[0])])
     found = {}
-    for name, kernel in candidates(module):
+    for name, kernel in candidates(module, chunks):
         for width in widths:
             if count := differing(kernel.linear(module, x[:width]), alone[:width]):
                 found[name, width] = count
@@ -110,8 +113,20 @@ def test_all_linear_shapes_of_the_demo_pair(mac: VirtualMac) -> None:
     """Real N and K. Where K is no multiple of 512 one row takes qmv, and qmv_rows leaves the layer to forced qmv."""
     shapes = demo_shapes()
     assert len(shapes) > 5
-    found = {shape: wrong for shape in shapes if (wrong := wrong_values(make_module(*shape)))}
+    found = {shape: wrong for shape in shapes if (wrong := wrong_values(make_module(*shape), chunks=(64,)))}
     assert not found
+
+
+def test_on_every_mac(machine: Machine) -> None:
+    """As each generation and size would route it: the exact kernels everywhere, stock only before M3."""
+    module = make_module(24, 1024)
+    x = make_rows(3, 1024)
+    for gpu in ALL_GPUS:
+        with pytest.MonkeyPatch.context() as patch:
+            VirtualMac(machine, gpu).install(patch)
+            assert not wrong_values(module, widths=(3,)), gpu
+            alone = mx.concatenate([module(x[j : j + 1]) for j in range(3)])
+            assert (differing(module(x), alone) == 0) == (gpu.generation < 15), gpu
 
 
 @pytest.mark.parametrize("order", list(Reduction))
@@ -141,7 +156,6 @@ def test_equal_expression_trees(machine: Machine, bits: int, group: int, outputs
     if outputs % 8 == 0:  # neither takes ragged outputs
         assert np.array_equal(forced_trees(machine, x, w, 8), expected)
         assert np.array_equal(gather_trees(machine, x, w), expected)
-    for fused in (False, True):
-        for tile in (3, 5):
-            trees = rows_trees(machine, x, w, source=qmv_rows.SOURCE, header=qmv_rows.HEADER, tile=tile, fused=fused)
-            assert np.array_equal(trees, expected), (fused, tile)
+    for fused, tile in ((False, 5), (True, 3)):
+        trees = rows_trees(machine, x, w, source=qmv_rows.SOURCE, header=qmv_rows.HEADER, tile=tile, fused=fused)
+        assert np.array_equal(trees, expected), (fused, tile)

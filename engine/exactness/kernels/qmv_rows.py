@@ -10,7 +10,7 @@ it measures faster than forced qmv. Every other shape goes to forced qmv. Apple 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
@@ -62,10 +62,10 @@ class Served(NamedTuple):
 
 @dataclass(frozen=True)
 class Survey:
-    """What `survey` found. notes: why shapes are not served, for the verdict."""
+    """What `survey` found. note: why shapes are not served, for the verdict; "" when all are."""
 
     served: tuple[Served, ...]
-    notes: tuple[str, ...] = field(default=())
+    note: str
 
 
 def shape_of(module: Any) -> Shape | None:
@@ -173,15 +173,16 @@ def survey(modules: Iterable[Any], widths: Sequence[int], chunk: int) -> Survey:
         if (shape := shape_of(module)) and module.scales.dtype == module.biases.dtype:
             layers.setdefault(shape, module)
     if not layers:
-        return Survey((), ("qmv_rows: no layer has a shape that it knows.",))
-    served, notes = [], []
+        return Survey((), "qmv_rows: no layer has a shape that it knows.")
+    served, reasons = [], []
     for shape, module in sorted(layers.items()):
         found, why = _best(module, shape, [w for w in widths if w <= MOST_ROWS], chunk)
         if found:
             served.append(found)
         else:
-            notes.append(f"qmv_rows does not serve {shape}: {why}.")
-    return Survey(tuple(served), tuple(notes))
+            reasons.append(f"{shape}: {why}")
+    left = f"qmv_rows leaves {len(reasons)} of {len(layers)} shapes to forced qmv: {'; '.join(reasons)}."
+    return Survey(tuple(served), left if reasons else "")
 
 
 def _best(module: Any, shape: Shape, widths: Sequence[int], chunk: int) -> tuple[Served | None, str]:
@@ -197,11 +198,11 @@ def _best(module: Any, shape: Shape, widths: Sequence[int], chunk: int) -> tuple
         except (RuntimeError, ValueError) as e:  # a source that this device's compiler refuses
             difference = str(e).splitlines()[0]
         if difference:
-            reasons.append(f"{form}: {difference}")
+            reasons.append(f"{form}, {difference}")
         else:
             times[candidate] = _ms(QmvRows(chunk, [candidate]).linear, module, x)
     if not times:
-        return None, "; ".join(reasons)
+        return None, " and ".join(reasons)
     fastest = min(times, key=lambda s: times[s])
     forced = _ms(ForcedQmv(chunk).linear, module, x)
     if times[fastest] >= forced:
