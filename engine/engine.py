@@ -12,13 +12,14 @@ from time import perf_counter
 import mlx.core as mx
 
 from engine.acceptance import AcceptanceAlarm, History
-from engine.arrays import token
+from engine.arrays import token, token_array
 from engine.backend import wired
 from engine.chat.fit import fit, warning
 from engine.chat.reply import ReplyStream
 from engine.declines import boundary_too_large, reasoning_declines, speculation_declines
 from engine.decode import Line, classic, speculative
 from engine.decode.prefill import Interrupted
+from engine.errors import ContextFull
 from engine.events import (
     ContextUse,
     EndReason,
@@ -95,6 +96,7 @@ class Engine:
 
         Raises:
             ContextFull: the prompt does not fit. Raised before any work, nothing is lost.
+            ValueError: `request.begun` has ended already.
         """
         with wired(self._pair.target.backend):
             yield from self._generate(request, stop)
@@ -151,7 +153,14 @@ class Engine:
         started = perf_counter()
         limit = pair.info.context_length
         fitted = fit(pair.tokenizer, request, limit)
-        todo, prompt, room = fitted.plan, fitted.prompt, limit - len(fitted.prompt)
+        todo, prompt, begun = fitted.plan, fitted.prompt, request.begun
+        room = limit - len(prompt) - len(begun)
+        if begun and room < 1:
+            raise ContextFull(
+                f"This reply fills the context: the model reads {limit} tokens.",
+                kept="All of it is kept.",
+                todo="Start a new chat, or edit an earlier message.",
+            )
         notices, self._notices = self._notices, []
         yield from notices
         if todo.reason:
@@ -166,44 +175,55 @@ class Engine:
         follow = pair.drafter is not None and bool(widths) and request.speculation is not Speculation.OFF
         stream = ReplyStream(
             pair.tokenizer,
-            max_tokens=min(request.max_tokens, room),
+            max_tokens=len(begun) + min(request.max_tokens, room),
             stop=request.stop,
             ignore_eos=request.ignore_eos,
             in_reasoning=todo.opens_reasoning,
         )
         stats = StatsBuilder()
+        for known in begun:
+            stream.push(known)
+        stream.take_ends()
         try:
-            state, head, rows, trail = yield from self._reader.read(todo.schedule, follow, stop, started)
+            state, head, rows, trail = yield from self._reader.read(
+                (*todo.schedule, *_going_on(begun)), follow, stop, started
+            )
         except Interrupted:
             stats.prefill(self._reader.progress, token=False)
-            yield Finished(EndReason.STOPPED, (), (), "", "", stats.build(), request.seed)
+            segments = (*todo.prefill, Segment("decode", begun[:-1])) if begun else ()
+            yield Finished(EndReason.STOPPED, begun, segments, *stream.finish(), stats.build(), request.seed)
             return
 
         chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, prompt)
+        if begun:
+            chooser.emit(token_array(begun))
         chosen = chooser.row(rows.logits[0], state.length)
         first = token(chosen)
         chooser.emit(chosen)
         if head is not None:
             head.tell(chosen, rows.hidden)
         line = Line(state, head, chooser, stream.push, first)
-        tokens = [first]
+        tokens = [*begun, first]
         line.ended = stream.push(first)
-        read = PrefillProgress(len(prompt), len(prompt), self._reader.progress.restored, perf_counter() - started, 0.0)
+        stream.take_ends()  # the first token is of no round
+        total = len(prompt) + len(begun)
+        read = PrefillProgress(total, total, self._reader.progress.restored, perf_counter() - started, 0.0)
         stats.prefill(read)
         yield read
-        yield self._use(len(prompt) + 1, len(fitted.dropped))
+        yield self._use(total + 1, len(fitted.dropped))
         yield from stream.take()
 
         for event in self._decode(line, request, stop):
             if isinstance(event, Round):
                 tokens.extend(event.tokens)
                 stats.observe(event)
+                event = replace(event, ends=stream.take_ends())
                 yield from stream.take()
             yield event
 
         self._alarm.history.keep()
         reason = line.ended or EndReason.STOPPED
-        if reason is EndReason.BUDGET and room <= request.max_tokens and len(tokens) >= room:
+        if reason is EndReason.BUDGET and room <= request.max_tokens and len(tokens) - len(begun) >= room:
             reason = EndReason.CONTEXT
         answer, reasoning = stream.finish()
         yield from stream.take()
@@ -255,6 +275,11 @@ class Engine:
                 if alarm := self._alarm.observe(round_):
                     yield alarm
                 yield from pace.take_notices()
+
+
+def _going_on(begun: Sequence[int]) -> tuple[Segment, ...]:
+    """What is read of a reply that goes on. Its last token alone is a decode step: one row, as it would have been."""
+    return (Segment("decode", tuple(begun[:-1])), Segment("prefill", tuple(begun[-1:]))) if begun else ()
 
 
 def _replay_width(verdict: Verdict) -> int:

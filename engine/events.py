@@ -134,6 +134,7 @@ class Round:
     position: absolute position of the first emitted token. Times in milliseconds. With detailed timing
     each stage is synchronised before its time is taken; without it draft_ms lands in verify_ms.
     parked: a classic step that the pace chose because nothing beats it.
+    ends: per token, (characters of the answer, of the reasoning) once it is in: which text a token stands for.
     """
 
     index: int
@@ -150,6 +151,7 @@ class Round:
     host_ms: float
     tokens: tuple[int, ...]
     parked: bool = False
+    ends: tuple[tuple[int, int], ...] = ()
 
     @property
     def total_ms(self) -> float:

@@ -99,6 +99,8 @@ class Request:
     thinking: for templates with a reasoning switch (`EngineInfo.supports_thinking`) or with efforts
     (`Engine.efforts`). None leaves the template's default. What the template does not know is declined in a Notice.
     when_full: what to do with a chat that leaves no room for a reply. Part of what the text depends on.
+    begun: tokens of this reply that are written already (`Finished.tokens` of the part, with the same messages,
+    sampler and seed). It goes on behind them as if it had never stopped; `max_tokens` counts what is new.
     """
 
     messages: tuple[Message, ...]
@@ -111,6 +113,7 @@ class Request:
     thinking: Thinking = None
     when_full: WhenFull = WhenFull.REFUSE
     ignore_eos: bool = False  # benchmarks that need a fixed length
+    begun: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         # A plain "always" from a caller or a file would fail every `is` comparison silently.

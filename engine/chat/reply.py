@@ -48,6 +48,8 @@ class ReplyStream:
         self._channel: Channel = "answer"
         self._ready: list[Text] = []
         self._parts: dict[Channel, list[str]] = {"answer": [], "reasoning": []}
+        self._seen: dict[Channel, int] = {"answer": 0, "reasoning": 0}
+        self._ends: list[tuple[int, int]] = []
         self._finished = False
         self.tokens = 0
         self.reason: EndReason | None = None
@@ -68,6 +70,7 @@ class ReplyStream:
             self.reason = EndReason.STOP_STRING
         if self.reason is None and self.tokens >= self._max_tokens:
             self.reason = EndReason.BUDGET
+        self._ends.append((self._seen["answer"], self._seen["reasoning"]))
         return self.reason
 
     def take(self) -> list[Text]:
@@ -80,6 +83,14 @@ class ReplyStream:
             else:
                 joined.append(text)
         return joined
+
+    def take_ends(self) -> tuple[tuple[int, int], ...]:
+        """Where each token since the last call ends: (characters of the answer, of the reasoning) so far.
+
+        Characters that wait for the rest of their cluster count: they are the token's, though shown later.
+        """
+        ends, self._ends = tuple(self._ends), []
+        return ends
 
     def finish(self) -> tuple[str, str]:
         """(answer, reasoning), whole. Releases what was held back: `take` once more afterwards.
@@ -98,6 +109,7 @@ class ReplyStream:
         for kind, text in pieces:
             if kind == "markup":
                 continue
+            self._seen[kind] += len(text)
             if kind != self._channel:
                 self._emit(self._clusters.finish())
                 self._channel = kind

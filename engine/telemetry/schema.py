@@ -23,7 +23,7 @@ _MAX_DRAFTED = 1024
 Timing = Literal["plain", "detailed"]
 Row = dict[str, Any]
 
-_ROUND_FIELDS = tuple(f.name for f in dataclasses.fields(Round) if f.name not in ("tokens", "parked"))
+_ROUND_FIELDS = tuple(f.name for f in dataclasses.fields(Round) if f.name not in ("tokens", "parked", "ends"))
 _STATS_FIELDS = tuple(f.name for f in dataclasses.fields(ReplyStats))
 
 
@@ -46,6 +46,7 @@ def header_row(
     asked = dataclasses.asdict(request)
     messages, stop = asked.pop("messages"), asked.pop("stop")
     asked["messages"], asked["stops"] = len(messages), len(stop)
+    asked["begun"] = len(asked["begun"])  # token ids are words of the chat
     row: Row = {
         "log": "pacenote",
         "version": VERSION,

@@ -1,0 +1,100 @@
+"""A reply that was cut goes on as if it had never stopped: same tokens, same schedule, same caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from engine import ContextFull, EndReason, Engine, Message, PrefillProgress, Request, Round, Sampler, Speculation, Text
+from engine.loading import Pair
+from engine.session.sensitive import chunk_sensitive
+from tests.support.chat import NEVER, Chat, answer_of, assert_same_caches, write
+
+SAMPLER = Sampler(temperature=0.9, repetition_penalty=1.1, presence_penalty=0.4)
+WHOLE = Request((Message("user", "the quick brown fox"),), SAMPLER, seed=5, max_tokens=24, ignore_eos=True)
+
+
+@pytest.fixture
+def sensitive(pair: Pair) -> Iterator[Pair]:
+    with chunk_sensitive(pair.target, 16):
+        yield pair
+
+
+@pytest.mark.parametrize("cut", [1, 17])
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+def test_a_cut_reply_goes_on_as_if_it_had_never_been_cut(sensitive: Pair, cut: int, cold: bool) -> None:
+    """Penalties look at the reply so far, and caches here depend on how tokens were fed."""
+    reference = Engine(sensitive)
+    whole, _ = write(reference, WHOLE)
+    for mode in (Speculation.OFF, Speculation.ALWAYS):
+        engine = Engine(sensitive)
+        part, _ = write(engine, replace(WHOLE, max_tokens=cut, speculation=mode))
+        assert part.reason is EndReason.BUDGET
+        assert part.tokens == whole.tokens[:cut]
+        engine = Engine(sensitive) if cold else engine
+        rest, _ = write(engine, replace(WHOLE, begun=part.tokens, max_tokens=24 - cut, speculation=mode))
+        assert (rest.tokens, rest.segments, rest.answer) == (whole.tokens, whole.segments, whole.answer)
+        assert_same_caches(engine, reference)
+
+
+def test_its_events_tell_the_text_from_its_beginning_and_only_the_new_rounds(pair: Pair) -> None:
+    engine = Engine(pair)
+    part, _ = write(engine, replace(WHOLE, max_tokens=12))
+    rest, events = write(engine, replace(WHOLE, begun=part.tokens, max_tokens=12))
+    assert "".join(e.text for e in events if isinstance(e, Text)) == rest.answer
+    assert sum(e.emitted for e in events if isinstance(e, Round)) == 11  # the first new token is the prefill's
+    assert rest.stats.tokens == 12
+    read = [e for e in events if isinstance(e, PrefillProgress)][-1]
+    assert read.restored == read.total - 1, "only the last token of the part is read"
+
+
+def test_the_next_turn_and_verify_take_it_for_one_reply(sensitive: Pair) -> None:
+    engine = Engine(sensitive)
+    part, _ = write(engine, replace(WHOLE, max_tokens=12))
+    rest, _ = write(engine, replace(WHOLE, begun=part.tokens, max_tokens=9))
+    whole, _ = write(Engine(sensitive), replace(WHOLE, max_tokens=21))
+    after = []
+    for reply in (rest, whole):
+        chat = Chat(Engine(sensitive), [*WHOLE.messages, answer_of(reply)])
+        after.append(chat.say("and then?", max_tokens=8).tokens)
+    assert after[0] == after[1]
+    *_, receipt = engine.verify(WHOLE, rest.tokens, NEVER)
+    assert receipt.identical  # type: ignore[union-attr]
+
+
+def test_stop_before_it_goes_on_leaves_it_as_it_was(pair: Pair) -> None:
+    part, _ = write(Engine(pair), replace(WHOLE, max_tokens=12))
+    cold = Engine(pair)
+    done, _ = write(cold, replace(WHOLE, begun=part.tokens), stop_when=lambda e: isinstance(e, PrefillProgress))
+    assert (done.reason, done.tokens, done.segments) == (EndReason.STOPPED, part.tokens, part.segments)
+    assert done.answer == part.answer
+    assert done.stats.tokens == 0
+
+
+def test_no_room_is_told_and_an_ended_reply_is_a_mistake(pair: Pair) -> None:
+    engine = Engine(pair)
+    part, _ = write(engine, replace(WHOLE, max_tokens=12))
+    full = (part.tokens[0],) * engine.info.context_length
+    with pytest.raises(ContextFull, match="fills the context"):
+        write(engine, replace(WHOLE, begun=full))
+    end = next(iter(engine._pair.tokenizer.eos_ids))
+    with pytest.raises(ValueError, match="has ended"):
+        write(engine, replace(WHOLE, begun=(*part.tokens, end, *part.tokens), ignore_eos=False))
+
+
+def test_ends_say_which_text_is_each_tokens(pair: Pair) -> None:
+    """Joined over all rounds they cut the answer into the tokens' own texts."""
+    engine = Engine(pair)
+    done, events = write(engine, replace(WHOLE, speculation=Speculation.ALWAYS))
+    rounds = [e for e in events if isinstance(e, Round)]
+    assert all(len(r.ends) == r.emitted for r in rounds)
+    at = [end[0] for r in rounds for end in r.ends]
+    assert at == sorted(at)
+    assert at[-1] == len(done.answer)
+    tokenizer = engine._pair.tokenizer
+    for n, end in enumerate(at, start=2):
+        # A token may end inside a character, whose text is then the next token's.
+        text = tokenizer.decode(done.tokens[:n], skip_special=True).rstrip("\ufffd")
+        assert done.answer[:end].rstrip("\ufffd") == text
