@@ -8,7 +8,9 @@ from time import perf_counter
 
 import mlx.core as mx
 
+from engine import power
 from engine.drafter import Drafter, HeadState
+from engine.events import Notice
 from engine.pace import Costs
 from engine.request import Sampler
 from engine.sampling import Chooser
@@ -58,3 +60,20 @@ def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Co
         head.drop_after(entries)
 
     return Costs(verify, median_ms(draft, deadline=started + BUDGET), median_ms(hook, deadline=started + BUDGET * 1.1))
+
+
+class CostWatch:
+    """Measures the costs afresh when power or heat are not as they were at the last measurement."""
+
+    def __init__(self, target: Target, drafter: Drafter, widths: Sequence[int]) -> None:
+        self._target, self._drafter, self._widths = target, drafter, tuple(widths)
+        self._state = power.state()
+
+    def look(self) -> tuple[Costs, Notice] | None:
+        """Between two replies. None: nothing has changed. Otherwise new costs, which take up to `BUDGET` seconds."""
+        now = power.state()
+        if now == self._state:
+            return None
+        before, self._state = self._state, now
+        text = f"Power is now {now}, was {before}: costs are measured afresh."
+        return measure_costs(self._target, self._drafter, self._widths), Notice("pace", text)

@@ -14,6 +14,7 @@ import mlx.core as mx
 from engine.acceptance import AcceptanceAlarm, History
 from engine.arrays import token, token_array
 from engine.backend import wired
+from engine.calibrate import CostWatch
 from engine.chat.fit import fit, warning
 from engine.chat.reply import ReplyStream
 from engine.declines import boundary_too_large, reasoning_declines, speculation_declines
@@ -55,6 +56,8 @@ class Engine:
         """boundary_bytes: see `LoadOptions`."""
         self._pair = pair
         self._pace = Pace(pair.costs, pair.info.verdict.widths if pair.drafter else ())
+        watched = pair.drafter if pair.costs is not None else None
+        self._watch = CostWatch(pair.target, watched, pair.info.verdict.widths) if watched else None
         weights = pair.info.target_bytes + (pair.info.drafter.bytes if pair.info.drafter else 0)
         budget = boundary_budget(pair.target.backend, weights) if boundary_bytes is None else boundary_bytes
         self._boundaries = Boundaries(budget)
@@ -262,6 +265,9 @@ class Engine:
     def _decode(self, line: Line, request: Request, stop: threading.Event) -> Iterator[Round | Notice]:
         """Alternate between the two loops as the pace decides, until the reply ends or `stop` is set."""
         pair, pace = self._pair, self._pace
+        if self._watch and request.speculation is Speculation.ON and (fresh := self._watch.look()):
+            pace.costs, notice = fresh
+            yield notice
         pace.begin(request.speculation if line.head is not None else Speculation.OFF, request.block_size)
         while line.ended is None and not stop.is_set():
             if pair.drafter is not None and pace.next_width() > 1:

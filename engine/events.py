@@ -162,7 +162,7 @@ class Round:
 class Notice:
     """A decline, skip or park with its reason, for the screen and the log."""
 
-    kind: Literal["park", "unpark", "decline", "cache", "drafter", "context", "reasoning", "log"]
+    kind: Literal["park", "unpark", "pace", "decline", "cache", "drafter", "context", "reasoning", "log"]
     text: str
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import platform
-import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
+
+from engine import power
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def conditions() -> Conditions:
         load = tuple(round(x, 2) for x in os.getloadavg())
     except (OSError, AttributeError):
         load = ()
-    return Conditions(load, _power())
+    return Conditions(load, power.source())
 
 
 def _version(package: str) -> str:
@@ -78,34 +78,3 @@ def _memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return 0
-
-
-def _power() -> str:
-    if sys.platform == "darwin":
-        return _power_macos()
-    return _power_linux(Path("/sys/class/power_supply"))
-
-
-def _power_macos() -> str:
-    try:
-        said = subprocess.run(["/usr/bin/pmset", "-g", "batt"], capture_output=True, text=True, timeout=1, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    if "AC Power" in said.stdout:
-        return "mains"
-    return "battery" if "Battery Power" in said.stdout else "unknown"
-
-
-def _power_linux(folder: Path) -> str:
-    """ "mains" if a supply of that type is online, "battery" if one is discharging."""
-    power = "unknown"
-    try:
-        for supply in sorted(folder.iterdir()):
-            kind = (supply / "type").read_text().strip()
-            if kind == "Mains" and (supply / "online").read_text().strip() == "1":
-                return "mains"
-            if kind == "Battery" and (supply / "status").read_text().strip() == "Discharging":
-                power = "battery"
-    except OSError:
-        return power
-    return power

@@ -450,24 +450,6 @@ def test_environment_of_this_machine():
     assert env.conditions().power in ("mains", "battery", "unknown")
 
 
-@pytest.mark.parametrize(
-    ("supplies", "power"),
-    [
-        ({}, "unknown"),
-        ({"AC": {"type": "Mains", "online": "1"}, "BAT0": {"type": "Battery", "status": "Charging"}}, "mains"),
-        ({"AC": {"type": "Mains", "online": "0"}, "BAT0": {"type": "Battery", "status": "Discharging"}}, "battery"),
-        ({"BAT0": {"type": "Battery"}}, "unknown"),
-    ],
-)
-def test_power_on_linux(tmp_path, supplies, power):
-    for name, fields in supplies.items():
-        (tmp_path / name).mkdir()
-        for field, value in fields.items():
-            (tmp_path / name / field).write_text(value + "\n")
-    assert env._power_linux(tmp_path) == power
-    assert env._power_linux(tmp_path / "missing") == "unknown"
-
-
 @given(last=prefills, token=st.booleans())
 def test_prefill_rows_come_back(last, token):
     assert schema.prefill_from(json.loads(json.dumps(schema.prefill_row(last, token)))) == (last, token)
