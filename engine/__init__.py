@@ -32,6 +32,7 @@ from engine.telemetry.environment import conditions, environment
 from engine.telemetry.event_log import EventLog
 from engine.telemetry.log import SessionLog
 from engine.telemetry.stats import STAGES, StatsBuilder, merge, stage_shares
+from engine.telemetry.why import Part, speed_reason, time_parts
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -57,6 +58,7 @@ __all__ = [
     "Message",
     "Notice",
     "OutOfMemory",
+    "Part",
     "PrefillProgress",
     "Receipt",
     "ReplyStats",
@@ -74,7 +76,9 @@ __all__ = [
     "environment",
     "load",
     "merge",
+    "speed_reason",
     "stage_shares",
+    "time_parts",
 ]
 
 

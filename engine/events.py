@@ -75,6 +75,7 @@ class EngineInfo:
     verdict: Verdict
     load_seconds: float
     supports_thinking: bool
+    classic_ms: float = 0.0  # of one classic step, timed while loading; 0 where nothing was to be compared with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +161,9 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A decline, skip or park with its reason, for the screen and the log."""
+    """A decline, skip, park or choice of width with its reason, for the screen and the log."""
 
-    kind: Literal["park", "unpark", "pace", "decline", "cache", "drafter", "context", "reasoning", "log"]
+    kind: Literal["park", "unpark", "width", "pace", "decline", "cache", "drafter", "context", "reasoning", "log"]
     text: str
 
 
@@ -211,6 +212,7 @@ class ReplyStats:
     Definitions: acceptance rate = accepted / drafted; mean acceptance length = 1 + accepted / rounds;
     per-position rate = accepted at that position / rounds that drafted it. Identity:
     tokens = 1 (the prefill's token) + accepted + rounds - cut, over speculative and classic rounds alike.
+    parked_ms: what the parked rounds took, already in verify_ms and host_ms.
     """
 
     tokens: int
@@ -230,6 +232,7 @@ class ReplyStats:
     hook_ms: float
     host_ms: float
     parked_rounds: int = 0
+    parked_ms: float = 0.0
 
     @property
     def acceptance_rate(self) -> float:

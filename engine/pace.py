@@ -114,11 +114,18 @@ class Pace:
         """A new reply. Acceptance and costs are kept; the width is decided afresh."""
         self._speculation, self._limit = speculation, block_size
         self._width, self._look, self._parked_for = 0, 0, 0
+        allowed = self._allowed()
+        if speculation is Speculation.ALWAYS and allowed:
+            self._notices.append(
+                Notice(
+                    "width", f"{max(allowed)} rows in every round: speculation is set to always."
+                )
+            )
 
     def next_width(self) -> int:
         """Rows of the next round; 1 is a classic step."""
-        allowed = [w for w in self.widths if w <= self._limit]
-        if self._speculation is Speculation.OFF or self.costs is None or not allowed:
+        allowed = self._allowed()
+        if self.costs is None or not allowed:
             return 1
         if self._speculation is Speculation.ALWAYS:
             return max(allowed)
@@ -132,6 +139,10 @@ class Pace:
         else:
             self._switch(1, allowed)
         return self._width
+
+    def _allowed(self) -> list[int]:
+        off = self._speculation is Speculation.OFF or self.costs is None
+        return [] if off else [w for w in self.widths if w <= self._limit]
 
     def observe(self, round_: Round) -> None:
         """Learn from a finished round."""
@@ -192,4 +203,13 @@ class Pace:
             )
         elif self._width == 1:
             self._notices.append(Notice("unpark", f"Speculating again with {width} rows."))
+        if costs is not None and width > 1:
+            gain, milliseconds = self.acceptance.expected_tokens(width), costs.round_ms(width)
+            self._notices.append(
+                Notice(
+                    "width",
+                    f"{width} rows: expected to give {gain:.2f} tokens in {milliseconds:.1f} ms, "
+                    f"{gain * costs.round_ms(1) / milliseconds:.2f}x classic; the best of {len(allowed)} block sizes.",
+                )
+            )
         self._width, self._parked_for = width, 0

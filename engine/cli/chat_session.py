@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 
 from engine import Event, EventLog, Finished, KnownError, Notice, Receipt, Request, Text
 from engine.cli.conversation import Conversation, Seeds
-from engine.cli.figures import reply_line, session_lines
+from engine.cli.figures import reply_line, session_lines, why_lines
 from engine.cli.interrupt import interruptible
 
 if TYPE_CHECKING:  # MLX comes with it, and takes seconds
     from engine import Engine
 
-COMMANDS = "/new · /regenerate · /verify (replay the reply by classic decode) · /stats · /quit · Ctrl-C stops a reply"
+COMMANDS = (
+    "/new · /regenerate · /verify (replay the reply by classic decode) · /why (this speed) · /stats · /quit · "
+    "Ctrl-C stops a reply"
+)
 _DIM, _PLAIN = "\x1b[2m", "\x1b[22m"
 _CONTROL = dict.fromkeys(c for c in (*range(32), 127, *range(128, 160)) if chr(c) not in "\n\t")
 """Control characters. A model can write them, and a terminal would obey."""
@@ -71,6 +74,9 @@ class ChatSession:
         elif line == "/stats":
             for text in session_lines(self._engine.info, self._replies):
                 _say(text)
+        elif line == "/why":
+            for text in why_lines(self._engine.info, self._replies):
+                _say(text)
         elif line == "/verify":
             self._verify()
         elif line == "/regenerate":
@@ -104,7 +110,9 @@ class ChatSession:
                     self._record(event)
                     if isinstance(event, Text):
                         printer.show(event)
-                    elif isinstance(event, Notice):
+                    elif (
+                        isinstance(event, Notice) and event.kind != "width"
+                    ):  # those are for the log
                         notices.append(event)  # in the middle of a line it would tear the text apart
                     elif isinstance(event, Finished):
                         self._conversation.take(event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine import EndReason, EngineInfo, Finished, ReplyStats, merge, stage_shares
+from engine import EndReason, EngineInfo, Finished, ReplyStats, merge, speed_reason, stage_shares, time_parts
 
 
 def reply_line(finished: Finished, info: EngineInfo) -> str:
@@ -45,6 +45,18 @@ def session_lines(info: EngineInfo, replies: Sequence[Finished]) -> list[str]:
         ]
         if stats.rounds:
             lines.append(f"time       {_stages(stats)}")
+    return lines
+
+
+def why_lines(info: EngineInfo, replies: Sequence[Finished]) -> list[str]:
+    """Why the last reply was as fast as it was."""
+    if not replies:
+        return ["There is no reply yet."]
+    stats = replies[-1].stats
+    lines = [speed_reason(stats, info.classic_ms)]
+    for part in time_parts(stats):
+        name = f"of it {part.name}" if part.of_which else part.name
+        lines.append(f"  {name:<15} {part.seconds:8.3f} s  {part.share:4.0%}  {part.detail}".rstrip())
     return lines
 
 

@@ -7,10 +7,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TextIO
 
-from engine.events import ReplyStats, Round
+from engine.events import ReplyStats
 from engine.telemetry.reader import Generation, rounds_of
+from engine.telemetry.schema import ROUND_FIELDS
 
-ROUND_COLUMNS = ("gen", *(f.name for f in dataclasses.fields(Round) if f.name != "tokens"))
+ROUND_COLUMNS = ("gen", *ROUND_FIELDS, "parked")
 _DERIVED = ("acceptance_rate", "mean_acceptance_length", "tokens_per_second")
 REPLY_COLUMNS = (
     "gen",
@@ -28,7 +29,7 @@ def rounds_csv(generations: Sequence[Generation], out: TextIO) -> int:
     writer.writerow(ROUND_COLUMNS)
     count = 0
     for id_, round_ in rounds_of(generations):
-        writer.writerow([id_, *(getattr(round_, name) for name in ROUND_COLUMNS[1:-1]), int(round_.parked)])
+        writer.writerow([id_, *(getattr(round_, name) for name in ROUND_FIELDS), int(round_.parked)])
         count += 1
     return count
 

@@ -17,13 +17,20 @@ VERSION = 1
 
 KINDS = ("header", "prefill", "round", "notice", "footer")
 
+LATER_STATS = ("parked_ms",)
+"""Figures that footers of the first releases do not have."""
+
 _MAX_DRAFTED = 1024
 """Far above any block. A damaged number must not make the reader allocate a counter per draft."""
 
 Timing = Literal["plain", "detailed"]
 Row = dict[str, Any]
 
-_ROUND_FIELDS = tuple(f.name for f in dataclasses.fields(Round) if f.name not in ("tokens", "parked", "ends"))
+ROUND_FIELDS = (
+    "index", "position", "width", "drafted", "accepted", "emitted", "cut",
+    "draft_ms", "verify_ms", "rollback_ms", "hook_ms", "host_ms",
+)  # fmt: skip
+"""What the line of every round holds: numbers that say nothing of the text."""
 _STATS_FIELDS = tuple(f.name for f in dataclasses.fields(ReplyStats))
 
 
@@ -44,9 +51,9 @@ def header_row(
     model = dataclasses.asdict(info)
     model["path"] = _without_home(model["path"])
     asked = dataclasses.asdict(request)
-    messages, stop = asked.pop("messages"), asked.pop("stop")
-    asked["messages"], asked["stops"] = len(messages), len(stop)
-    asked["begun"] = len(asked["begun"])  # token ids are words of the chat
+    # Token ids are words of the chat as well.
+    messages, stop, begun = asked.pop("messages"), asked.pop("stop"), asked.pop("begun")
+    asked["messages"], asked["stops"], asked["begun"] = len(messages), len(stop), len(begun)
     row: Row = {
         "log": "pacenote",
         "version": VERSION,
@@ -58,7 +65,7 @@ def header_row(
         "request": asked,
     }
     if content:
-        row["content"] = {"messages": messages, "stop": stop}
+        row["content"] = {"messages": messages, "stop": stop, "begun": begun}
     return row
 
 
@@ -68,7 +75,7 @@ def prefill_row(last: PrefillProgress, token: bool) -> Row:
 
 def round_row(round_: Round, content: bool) -> Row:
     # Not dataclasses.asdict: it deep-copies, and this runs once per round.
-    row: Row = {name: getattr(round_, name) for name in _ROUND_FIELDS}
+    row: Row = {name: getattr(round_, name) for name in ROUND_FIELDS}
     if round_.parked:
         row["parked"] = True
     if content:
@@ -97,7 +104,7 @@ def prefill_from(row: Row) -> tuple[PrefillProgress, bool]:
 
 def round_from(row: Row) -> Round:
     """`tokens` is () where the log holds no content."""
-    values = {name: _number(row, name) if name.endswith("_ms") else _int(row, name) for name in _ROUND_FIELDS}
+    values = {name: _number(row, name) if name.endswith("_ms") else _int(row, name) for name in ROUND_FIELDS}
     if not 0 <= values["drafted"] <= _MAX_DRAFTED:
         raise ValueError("`drafted` is out of range")
     tokens = _ints(row, "tokens") if "tokens" in row else ()
@@ -117,7 +124,7 @@ def stats_from(row: Row) -> ReplyStats:
     if not isinstance(stats, dict):
         raise ValueError("a footer needs `stats`")
     values: dict[str, Any] = {}
-    for name in _STATS_FIELDS:
+    for name in (n for n in _STATS_FIELDS if n in stats or n not in LATER_STATS):
         if name in ("accepted_at", "drafted_at"):
             values[name] = _ints(stats, name)
         else:

@@ -28,6 +28,7 @@ class StatsBuilder:
         self._accepted_at: list[int] = []
         self._drafted_at: list[int] = []
         self._ns = dict.fromkeys(STAGES, 0)
+        self._parked_ns = 0
 
     def prefill(self, last: PrefillProgress, *, token: bool = True) -> None:
         """The prefill's last progress. token: it gave the reply's first token (False: stopped before)."""
@@ -51,7 +52,9 @@ class StatsBuilder:
             self._drafted_at[position] += 1
             self._accepted_at[position] += position < round_.accepted
         for stage in STAGES:
-            self._ns[stage] += round(getattr(round_, stage) * _NS_PER_MS)
+            ns = round(getattr(round_, stage) * _NS_PER_MS)
+            self._ns[stage] += ns
+            self._parked_ns += ns if round_.parked else 0
 
     def build(self) -> ReplyStats:
         """The figures so far."""
@@ -68,6 +71,7 @@ class StatsBuilder:
             accepted_at=tuple(self._accepted_at),
             drafted_at=tuple(self._drafted_at),
             parked_rounds=self._parked,
+            parked_ms=self._parked_ns / _NS_PER_MS,
             **{stage: ns / _NS_PER_MS for stage, ns in self._ns.items()},
         )
 
@@ -118,6 +122,7 @@ def merge(many: Iterable[ReplyStats]) -> ReplyStats:
         accepted_at=per_position(s.accepted_at for s in all_),
         drafted_at=per_position(s.drafted_at for s in all_),
         parked_rounds=sum(s.parked_rounds for s in all_),
+        parked_ms=stage("parked_ms"),
         **{name: stage(name) for name in STAGES},
     )
 

@@ -110,7 +110,7 @@ def test_the_next_turn_restores_its_boundary(
 def test_commands_of_the_prompt(
     engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """/regenerate asks again with another seed, /new forgets, /stats shows, /quit ends; nothing else is sent."""
+    """/regenerate asks again with another seed, /new forgets, /stats and /why show, /quit ends; nothing else is sent."""
     lines = [
         "/regenerate",
         "/verify",
@@ -118,6 +118,7 @@ def test_commands_of_the_prompt(
         "/regenerate",
         "/verify",
         "/stats",
+        "/why",
         "/help",
         "",
         "/new",
@@ -135,6 +136,9 @@ def test_commands_of_the_prompt(
     assert "no reply to verify" in said
     assert "Receipt: identical, 6 tokens" in said
     assert "replies    2," in said
+    assert re.search(r"prefill +\d+\.\d{3} s +\d+%  \d+ of \d+ prompt tokens read", said)
+    assert re.search(r"classic steps? of", said), "why it was as fast as it was"
+    assert "rows: expected" not in said, "choices of a width are for the log"
     assert "device     " in said
     assert said.count("Ctrl-C stops a reply") == 2, "at the start, and for a command that is none"
 

@@ -91,6 +91,24 @@ def test_unparks_when_the_device_gets_faster() -> None:
     assert any(n.kind == "unpark" for n in pace.take_notices())
 
 
+def test_a_width_is_told_with_its_reason() -> None:
+    """Every choice of a block size, and when none is chosen by speed; nothing is told while it stays."""
+    pace = Pace(costs(0.1), WIDTHS)
+    pace.begin(Speculation.ON, 3)
+    width = pace.next_width()
+    (notice,) = pace.take_notices()
+    gain, spent = pace.table()[width]
+    assert notice.kind == "width"
+    assert notice.text.startswith(f"{width} rows: expected to give {gain:.2f} tokens in {spent:.1f} ms, ")
+    assert f"{gain * pace.table()[1][1] / spent:.2f}x classic; the best of 2 block sizes" in notice.text
+    assert pace.next_width() == width
+    assert pace.take_notices() == []
+    pace.begin(Speculation.ALWAYS, 4)
+    assert [n.text.split(":")[0] for n in pace.take_notices()] == ["4 rows in every round"]
+    pace.begin(Speculation.OFF, 4)
+    assert pace.take_notices() == []
+
+
 def test_modes() -> None:
     pace = Pace(costs(1.0), WIDTHS)
     pace.begin(Speculation.ALWAYS, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import errno
 import io
 import json
@@ -18,7 +19,7 @@ from engine.telemetry import environment as env
 from engine.telemetry import schema
 from engine.telemetry.export import REPLY_COLUMNS, ROUND_COLUMNS, replies_csv, rounds_csv
 from engine.telemetry.log import GROUP_LINES, SessionLog, rotated
-from engine.telemetry.reader import MAX_PROBLEMS, check, read, read_lines, recompute
+from engine.telemetry.reader import MAX_PROBLEMS, check, read, read_lines, recompute, unsaid
 from tests.support.rounds import (
     CONDITIONS,
     ENVIRONMENT,
@@ -400,6 +401,21 @@ def test_a_newer_version_is_read_and_named(path):
     found = read_lines(lines)
     assert found.generations[0].complete
     assert "newer version" in found.problems[0]
+
+
+def test_a_footer_of_the_first_release_is_read_and_what_it_lacks_is_not_compared(path):
+    """`parked_ms` came later; its absence is no difference."""
+    parked = dataclasses.replace(some_round(0, draft_ms=0.0), width=1, drafted=0, accepted=0, emitted=1, parked=True)
+    write_reply(SessionLog(path), [parked])
+    lines = path.read_bytes().splitlines(keepends=True)
+    footer = json.loads(lines[-1])
+    del footer["stats"]["parked_ms"]
+    (reply,) = read_lines([*lines[:-1], json.dumps(footer).encode() + b"\n"]).generations
+    assert reply.complete
+    assert unsaid(reply) == ["parked_ms"]
+    assert check(reply) == []
+    (reply,) = read_lines(lines).generations
+    assert unsaid(reply) == []
 
 
 def test_a_file_that_is_no_log_at_all_does_not_fill_the_memory():

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from engine import PrefillProgress, Round
 from engine.telemetry.stats import STAGES, StatsBuilder, identity_holds, merge, round_problems, stage_shares
-from tests.support.rounds import build, prefills, rounds
+from engine.telemetry.why import speed_reason, time_parts
+from tests.support.rounds import PREFILL, build, prefills, rounds
 
 
 @settings(max_examples=40)
@@ -23,6 +24,7 @@ def test_figures_against_their_definitions(prefill, seen):
     assert stats.accepted == sum(r.accepted for r in seen)
     assert stats.drafted == sum(r.drafted for r in seen)
     assert stats.parked_rounds == sum(r.parked for r in seen)
+    assert stats.parked_ms == pytest.approx(sum(r.total_ms for r in seen if r.parked), abs=1e-4)
     assert identity_holds(stats)
     deepest = max((r.drafted for r in seen), default=0)
     assert stats.drafted_at == tuple(sum(r.drafted > i for r in seen) for i in range(deepest))
@@ -111,3 +113,40 @@ def test_impossible_rounds_are_named(change):
     sound = Round(0, 5, 3, 2, 1, 2, 0, 1, 2, 0, 1, 0, (7, 8))
     assert round_problems(sound) == []
     assert round_problems(dataclasses.replace(sound, **change))
+
+
+# ---------------------------------------------------------------------------------------------------- why this speed
+
+
+@settings(max_examples=40)
+@given(prefill=prefills, seen=st.lists(rounds, max_size=20))
+def test_the_parts_of_a_replys_time_are_the_whole_of_it(prefill, seen):
+    """Prefill and stages sum to all; what was parked is a part of them and not counted twice."""
+    stats = build(prefill, seen)
+    parts = time_parts(stats)
+    whole = prefill.seconds + sum(r.total_ms for r in seen) / 1e3
+    assert sum(p.seconds for p in parts if not p.of_which) == pytest.approx(whole, abs=1e-6)
+    told = stats.prefill_seconds + stats.decode_seconds  # whole nanoseconds
+    assert sum(p.share for p in parts if not p.of_which) == pytest.approx(1.0 if told else 0.0)
+    parked = [p for p in parts if p.of_which]
+    assert bool(parked) == any(r.parked for r in seen)
+    for part in parked:
+        assert part.seconds == pytest.approx(sum(r.total_ms for r in seen if r.parked) / 1e3, abs=1e-6)
+        assert part.seconds <= stats.decode_seconds + 1e-9
+
+
+def test_the_reason_of_a_speed_is_the_round_against_classic_steps():
+    """Two tokens in 1.25 classic steps are 1.60x; without a classic speed no ratio is claimed."""
+    seen = [Round(i, i, 3, 2, 1, 2, 0, 5.0, 40.0, 1.0, 3.0, 1.0, ()) for i in range(4)]
+    stats = build(PrefillProgress(30, 30, 10, 0.5), seen)
+    said = speed_reason(stats, 40.0)
+    assert "50.0 ms and gave 2.00 tokens" in said
+    assert "1.25 classic steps of about 40.0 ms: about 1.60x" in said
+    assert "x classic" not in speed_reason(stats)
+    assert time_parts(stats)[0].detail == "20 of 30 prompt tokens read, 10 restored"
+    step = Round(0, 0, 1, 0, 0, 1, 0, 0.0, 9.0, 0.0, 0.0, 1.0, (), parked=True)
+    assert speed_reason(build(PREFILL, [step] * 3)) == "Every token took one classic step of 10.0 ms, parked."
+    free = dataclasses.replace(step, parked=False)
+    assert speed_reason(build(PREFILL, [free] * 3)).endswith("10.0 ms. Nothing was drafted.")
+    assert "parked" in speed_reason(build(PREFILL, [*seen, step]))
+    assert "no decode speed" in speed_reason(build(PREFILL, []), 40.0)
