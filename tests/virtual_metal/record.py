@@ -24,7 +24,7 @@ from tests.virtual_metal.variants import BROKEN
 
 
 def show(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    print("\n".join(table(header, [tuple(map(str, row)) for row in rows])), end="\n\n")
+    sys.stdout.write("\n".join(table(header, [tuple(map(str, row)) for row in rows])) + "\n\n")
 
 
 def exact(shapes: Sequence[tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
