@@ -205,15 +205,24 @@ class EngineThread(QThread):
 
     def _save_chat(self) -> None:
         path = self._kept()
-        if path is not None and self._engine is not None:
-            self.farewell = self._engine.save_chat(path)
+        if path is None or self._engine is None:
+            return
+        try:
+            self.farewell = self._engine.save_chat(path) or self.farewell
+        except Exception as error:  # noqa: BLE001  a bug in what is optional must not keep the program from ending well
+            self.farewell = Notice("cache", _trace(error))
 
     def _restore_chat(self, engine: EngineLike) -> None:
         """Once a run: what a model that was opened later finds is of this run, and it has that already."""
         path = None if self._restored else self._kept()
         self._restored = True
-        if path is not None:
+        if path is None:
+            return
+        try:
             engine.restore_chat(path)
+        except Exception as error:  # noqa: BLE001  likewise: the model is loaded and the chat can be read again
+            path.unlink(missing_ok=True)
+            self.farewell = Notice("cache", _trace(error))
 
     def _post(self, ids: Ids, event: Happening) -> None:
         self._events.append(Envelope(ids, event))

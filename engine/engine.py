@@ -174,8 +174,7 @@ class Engine:
             yield Notice("context", nearly_full)
         yield from reasoning_declines(pair.info.supports_thinking, self.efforts, request)
         yield from speculation_declines(pair.info, request)
-        widths = pair.info.verdict.widths
-        follow = pair.drafter is not None and bool(widths) and request.speculation is not Speculation.OFF
+        follow = self._follows(request)
         stream = ReplyStream(
             pair.tokenizer,
             max_tokens=len(begun) + min(request.max_tokens, room),
@@ -251,12 +250,17 @@ class Engine:
         started = perf_counter()
         fitted = fit(pair.tokenizer, request, pair.info.context_length)
         try:
-            reached = yield from self._reader.read(fitted.plan.schedule, False, stop, started)
+            reached = yield from self._reader.read(fitted.plan.schedule, self._follows(request), stop, started)
         except Interrupted:
             yield Receipt(identical=False, compared=0, tokens=len(tokens), complete=False)
             return
         chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, fitted.prompt)
         yield compare(pair.target, reached, chooser, tokens, stop)
+
+    def _follows(self, request: Request) -> bool:
+        """Whether the head's history goes along. In Verify too: later turns start from what it read."""
+        pair, off = self._pair, request.speculation is Speculation.OFF
+        return pair.drafter is not None and bool(pair.info.verdict.widths) and not off
 
     def _use(self, tokens: int, dropped: int) -> ContextUse:
         kept = self._boundaries

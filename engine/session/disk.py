@@ -96,7 +96,7 @@ def load(path: Path, identity: Identity) -> tuple[bytes, Boundary] | None:
         if about.pop("digest") != _digest(about, arrays):
             raise Discarded("the file is damaged")
         return bytes.fromhex(about["place"]), _boundary(arrays, about)
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError, IndexError) as error:
+    except (OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise Discarded(f"the file is damaged ({type(error).__name__})") from error
 
 

@@ -35,11 +35,11 @@ class KeptChat:
         boundary = self._boundaries.get(self.latest)
         if boundary is None:
             disk.discard(path)
-            return None
+            return _not_kept("its place in memory was given to other chats") if self.latest else None
         try:
             disk.save(path, self.latest, boundary, self._identity)
         except disk.CannotKeep as error:
-            return Notice("cache", f"This chat could not be kept for the next start: {error}. It will be read again.")
+            return _not_kept(str(error))
         return None
 
     def restore(self, path: Path) -> Notice | None:
@@ -51,5 +51,10 @@ class KeptChat:
             return Notice("cache", f"The chat kept from the last start was discarded: {error}. It is read again.")
         if found is not None:
             self.latest = found[0]
-            self._boundaries.keep(*found)
+            if not self._boundaries.keep(*found):
+                return Notice("cache", "The chat kept from the last start needs more memory than kept chats may take.")
         return None
+
+
+def _not_kept(why: str) -> Notice:
+    return Notice("cache", f"This chat could not be kept for the next start: {why}. It will be read again.")

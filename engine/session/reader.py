@@ -18,6 +18,11 @@ from engine.session.boundary import Trail, restore
 from engine.session.rates import Rates
 from engine.target import Rows, Target, TargetState
 
+LATE = 6
+"""Segments at the end of a schedule, about two turns, whose ends are all kept: regenerate, edit, go on."""
+SPACING = 8
+"""Before them one boundary in so many segments: a long chat that is rebuilt must not drive out all other chats."""
+
 
 class Reached(NamedTuple):
     """The end of a schedule. rows: of its last token, K = 1. head: None when none follows."""
@@ -47,7 +52,8 @@ class Reader:
     ) -> Generator[PrefillProgress, None, Reached]:
         """Restore the deepest kept boundary and feed the rest by the schedule's rules.
 
-        Yields progress at the start and after each chunk. Boundaries are kept at the end of every segment.
+        Yields progress at the start and after each chunk. Boundaries are kept at the ends of the last segments, and
+        far apart before them.
 
         Args:
             follow: whether a head's history goes along.
@@ -95,7 +101,8 @@ class Reader:
             except Interrupted:
                 self._keep_part(parent, segment, schedule[:n], trail, state, head)
                 raise
-            self._boundaries.keep(place, trail.boundary(state, head, rows))
+            if len(schedule) - n <= LATE or (n + 1) % SPACING == 0:
+                self._boundaries.keep(place, trail.boundary(state, head, rows))
         if rows is None:
             raise ValueError("a schedule that is read must end with a prefill")
         return Reached(state, head, rows, trail)

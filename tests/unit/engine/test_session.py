@@ -178,6 +178,35 @@ def test_a_budget_that_holds_little_costs_time_and_no_words(sensitive: Pair) -> 
                 assert_same_caches(engine, free.engine)
 
 
+def test_a_long_chat_that_is_rebuilt_keeps_few_places(sensitive: Pair) -> None:
+    """Its last two turns, and every eighth segment before them: other chats keep theirs. An early edit is right."""
+    chat = Chat(Engine(sensitive))
+    for n in range(12):
+        chat.say(f"fox {n}", max_tokens=4, seed=n, ignore_eos=True)
+    request = replace(chat.request(max_tokens=4), messages=(*chat.messages, Message("user", "so?")))
+    rebuilt = Engine(sensitive)
+    done, _ = write(rebuilt, request)
+    assert done.stats.restored_tokens == 0
+    assert len(rebuilt._boundaries) == 6 + 2 + 1
+    edited = replace(request, messages=(*chat.messages[:12], Message("user", "or not")))
+    fresh = Engine(sensitive)
+    warm, cold = write(rebuilt, edited)[0], write(fresh, edited)[0]
+    assert 0 < warm.stats.restored_tokens < warm.stats.prompt_tokens
+    assert (warm.tokens, warm.segments) == (cold.tokens, cold.segments)
+    assert_same_caches(rebuilt, fresh)
+
+
+def test_verify_leaves_the_head_its_history(pair: Pair) -> None:
+    """Acceptance is 0.90 with history and 0.26 without: a check after a restart must not cost the next turn's."""
+    chat = Chat(Engine(pair))
+    done = chat.say("the quick brown fox", max_tokens=8, speculation=Speculation.ALWAYS)
+    request = Request((chat.messages[0],), max_tokens=8, speculation=Speculation.ALWAYS)
+    later = Engine(pair)
+    *_, receipt = later.verify(request, done.tokens, NEVER)
+    assert receipt.identical
+    assert all(b.head is not None for b in later._boundaries._kept.values())
+
+
 def test_time_left_is_told_once_something_was_measured(sensitive: Pair) -> None:
     """ETA: unknown at first, then falling with what is left, and 0 at the end."""
     engine = Engine(sensitive)

@@ -64,9 +64,20 @@ def test_only_the_latest_chat_is_kept_and_nothing_of_an_older_one_stays(pair: Pa
     talked(engine)
     engine.save_chat(path)
     engine._boundaries.clear()
-    assert engine.save_chat(path) is None
-    assert not path.exists(), "its boundary was evicted; an old file would be of no use"
+    told = engine.save_chat(path)
+    assert told is not None
+    assert "its place in memory was given to other chats" in told.text
+    assert not path.exists(), "an old file would be of no use"
     assert Engine(pair).save_chat(path) is None, "no chat, nothing to say"
+
+
+def test_a_kept_chat_that_no_longer_fits_the_budget_is_told(pair: Pair, tmp_path: Path) -> None:
+    path = tmp_path / "chat.safetensors"
+    talked(Engine(pair)).engine.save_chat(path)
+    small = Engine(pair, 1000)
+    small.restore_chat(path)
+    _, events = write(small, Request((Message("user", "fox"),), max_tokens=2))
+    assert "needs more memory than kept chats may take" in notices(events)[0]
 
 
 def small_boundary() -> Boundary:
