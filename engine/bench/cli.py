@@ -154,7 +154,8 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
             print(f"NOT PROVEN: {problem}")
     if not outcomes:
         raise KnownError("Stopped before a block was whole.", kept="No record was written.", todo="Run it again.")
-    summary = preset.summary(outcomes) if preset.summary is not None else []
+    summary = preset.summary(outcomes, rig.drafters) if preset.summary is not None else []
+    after = environment.look()
     if summary:
         print("\n".join([*summary, ""]))
     record = Record(
@@ -163,8 +164,13 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
         info=rig.pair.info,
         drafters={name: drafter.info for name, drafter in rig.drafters.items()},
         before=machine,
-        after=environment.look(),
-        stamp=" ".join(filter(None, (stamp, "Stopped before all blocks were done." if stop.is_set() else ""))),
+        after=after,
+        stamp=" ".join(
+            filter(
+                None,
+                (stamp, environment.crowded(after), "Stopped before all blocks were done." if stop.is_set() else ""),
+            )
+        ),
         task=task,
         pairs=args.pairs,
         day=date.today(),

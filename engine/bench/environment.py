@@ -10,6 +10,8 @@ from engine.telemetry.environment import Conditions, Environment, conditions, en
 
 BUSY_LOAD = 0.25
 """Load per core above which a benchmark is refused: a quarter of every core is somebody else's."""
+CROWDED_LOAD = 1.5
+"""Load per core at the end that a benchmark alone, which takes at most every core, does not make."""
 
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
@@ -51,3 +53,13 @@ def admit(machine: Machine, *, anyway: bool) -> str:
             what, todo="Close other programs and wait a minute, or measure with --anyway, which the record will say."
         )
     return f"{what} Measured anyway, as asked."
+
+
+def crowded(after: Machine) -> str:
+    """What must be stamped into a record when other programs took the cores while it was measured, else ""."""
+    if after.busy is None or after.busy <= CROWDED_LOAD:
+        return ""
+    return (
+        f"At the end the load was {after.busy:.2f} per core, so others worked as well: times and ratios show little. "
+        "Token ids and acceptance do not depend on load."
+    )

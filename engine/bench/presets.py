@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.bench.arms import Arm, Task, again, block_arm, classic_arm, pace_arm
@@ -12,6 +12,7 @@ from engine.bench.mlx_lm_arms import DEFAULT_CHUNK, mlx_lm_arm, mlx_lm_prefill_a
 from engine.bench.prefill_arm import prefill_arm
 from engine.bench.prompts import Prompt, of_length
 from engine.bench.rig import Rig, usable_widths
+from engine.drafter import Drafter
 from engine.errors import KnownError
 
 PREFILL_TOKENS = 500
@@ -36,7 +37,7 @@ class Preset:
     not_measured: tuple[str, ...]
     converted: bool = False
     lengths: tuple[int, ...] = ()
-    summary: Callable[[Sequence[Outcome]], list[str]] | None = None
+    summary: Callable[[Sequence[Outcome], Mapping[str, Drafter]], list[str]] | None = None
 
 
 def _mtp(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:

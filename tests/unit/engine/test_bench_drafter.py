@@ -82,6 +82,9 @@ def test_the_published_table_is_written(
         dense, at_load, converted = cells(record, f"acceptance, n = {length}")
         assert at_load == converted
         assert float(dense) > 0
+    dense, at_load, converted = map(int, cells(record, "bytes in memory"))
+    assert at_load == converted < dense
+    assert "unpacked at load" not in record, "said only where the heads cost the same"
     raw = json.loads(path.with_suffix(".json").read_text())
     assert [e["title"] for e in raw["experiments"]] == ["12 tokens, block 3", "24 tokens, block 3"]
     for experiment in raw["experiments"]:
@@ -111,3 +114,10 @@ def test_a_head_that_is_quantized_already_is_refused_in_words(
     assert bench((folders[0], Path(packed)), tmp_path / "out") == 1
     assert "quantized already" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_record_says_when_others_took_the_cores_meanwhile() -> None:
+    """The machine was quiet at the start; what came later is stamped too."""
+    seen = machine.look()
+    assert machine.crowded(replace(seen, busy=1.0)) == machine.crowded(replace(seen, busy=None)) == ""
+    assert "5.25 per core" in machine.crowded(replace(seen, busy=5.25))
