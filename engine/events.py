@@ -135,7 +135,8 @@ class Round:
     position: absolute position of the first emitted token. Times in milliseconds. With detailed timing
     each stage is synchronised before its time is taken; without it draft_ms lands in verify_ms.
     parked: a classic step that the pace chose because nothing beats it.
-    ends: per token, (characters of the answer, of the reasoning) once it is in: which text a token stands for.
+    ends: (characters of the answer, of the reasoning) before the round and after each of its tokens: which text a
+    token stands for.
     """
 
     index: int

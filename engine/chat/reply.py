@@ -49,7 +49,7 @@ class ReplyStream:
         self._ready: list[Text] = []
         self._parts: dict[Channel, list[str]] = {"answer": [], "reasoning": []}
         self._seen: dict[Channel, int] = {"answer": 0, "reasoning": 0}
-        self._ends: list[tuple[int, int]] = []
+        self._ends: list[tuple[int, int]] = [(0, 0)]
         self._finished = False
         self.tokens = 0
         self.reason: EndReason | None = None
@@ -85,11 +85,11 @@ class ReplyStream:
         return joined
 
     def take_ends(self) -> tuple[tuple[int, int], ...]:
-        """Where each token since the last call ends: (characters of the answer, of the reasoning) so far.
+        """(characters of the answer, of the reasoning) at the last call, and after each token since.
 
         Characters that wait for the rest of their cluster count: they are the token's, though shown later.
         """
-        ends, self._ends = tuple(self._ends), []
+        ends, self._ends = tuple(self._ends), self._ends[-1:]
         return ends
 
     def finish(self) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -89,8 +90,9 @@ def test_ends_say_which_text_is_each_tokens(pair: Pair) -> None:
     engine = Engine(pair)
     done, events = write(engine, replace(WHOLE, speculation=Speculation.ALWAYS))
     rounds = [e for e in events if isinstance(e, Round)]
-    assert all(len(r.ends) == r.emitted for r in rounds)
-    at = [end[0] for r in rounds for end in r.ends]
+    assert all(len(r.ends) == r.emitted + 1 for r in rounds)
+    assert all(a.ends[-1] == b.ends[0] for a, b in pairwise(rounds))
+    at = [end[0] for r in rounds for end in r.ends[1:]]
     assert at == sorted(at)
     assert at[-1] == len(done.answer)
     tokenizer = engine._pair.tokenizer
