@@ -56,9 +56,10 @@ def broken_transfer() -> tuple[type[Exception], ...]:
 
 
 class Connection:
-    """A hub, a token and patience. One thread at a time may wait in it; `stop` may be set from any.
+    """A hub, a token and patience. `stop` may be set from any thread.
 
     endpoint: None follows HF_ENDPOINT. token: None follows HF_TOKEN and what `hf auth login` stored.
+    told: called before each wait with what went wrong and the seconds of the wait.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Connection:
         token: str | None = None,
         patience: Patience | None = None,
         stop: threading.Event | None = None,
+        told: Callable[[errors.HubError, float], None] | None = None,
     ) -> None:
         from huggingface_hub import constants
 
@@ -74,6 +76,13 @@ class Connection:
         self.patience = patience or Patience()
         self.stop = stop or threading.Event()
         self._token = token
+        self._told = told
+
+    def for_threads(
+        self, stop: threading.Event, told: Callable[[errors.HubError, float], None] | None = None
+    ) -> Connection:
+        """The same hub, token and patience for threads that end together. It holds nothing that changes."""
+        return Connection(self.endpoint, self._token, self.patience, stop, told or self._told)
 
     def headers(self) -> dict[str, str]:
         """With the token, if there is one. For the hub itself only, never for where it redirects to."""
@@ -107,7 +116,10 @@ class Connection:
         """
         if failures >= self.patience.tries:
             raise transient.final
-        if self.stop.wait(self.patience.wait(failures, transient.asked)):
+        seconds = self.patience.wait(failures, transient.asked)
+        if self._told is not None:
+            self._told(transient.final, seconds)
+        if self.stop.wait(seconds):
             raise LoadCancelled
 
     def retried(self, attempt: Callable[[], T]) -> T:

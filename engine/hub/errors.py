@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from engine.errors import KnownError
@@ -23,6 +24,14 @@ class FileChanged(HubError):
 
 class RangeIgnored(HubError):
     """The server sends whole files only. A download can begin anew with byte 0; a piece cannot be had."""
+
+
+class DiskFull(HubError):
+    """missing: bytes to free, 0 where that is not known."""
+
+    def __init__(self, what: str, *, todo: str, detail: str = "", missing: int = 0) -> None:
+        super().__init__(what, todo=todo, detail=detail)
+        self.missing = missing
 
 
 def plain(url: str) -> str:
@@ -88,4 +97,44 @@ def changed(name: str, why: str) -> FileChanged:
     return FileChanged(
         f"{name} was changed on the hub: {why}.",
         todo="Start again, to have all of it from one state.",
+    )
+
+
+def size(count: float) -> str:
+    """Bytes in words: "14.2 GiB"."""
+    for unit, bytes_ in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= bytes_:
+            return f"{count / bytes_:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def disk_full(cache: Path, *, missing: int = 0, needed: int = 0, free: int = 0, detail: str = "") -> DiskFull:
+    """needed, free: bytes, where they are known; missing: how much to free."""
+    if missing:
+        what = f"The disk of {cache} has {size(free)} free, this download needs {size(needed)}."
+        todo = f"Free {size(missing)} there, or point HF_HUB_CACHE to another disk; then go on."
+    else:
+        what, todo = f"The disk of {cache} is full.", "Free some space there; then go on."
+    return DiskFull(what, todo=todo, detail=detail, missing=missing)
+
+
+def not_writable(cache: Path, detail: str) -> HubError:
+    return HubError(
+        f"The Hugging Face cache {cache} cannot be written.",
+        todo="Make the folder writable for you, or point HF_HUB_CACHE to another one; then try again.",
+        detail=detail,
+    )
+
+
+def disk_broken(cache: Path, detail: str) -> HubError:
+    return HubError(
+        f"The disk of {cache} refuses to read or write.", todo="Check the disk; then try again.", detail=detail
+    )
+
+
+def damaged(name: str, repo: str, detail: str) -> HubError:
+    return HubError(
+        f"{name} of {repo} arrived damaged twice: its hash is not the one that the hub lists.",
+        todo="Check the proxy and HF_ENDPOINT, then try again; or tell the owner of the repo.",
+        detail=detail,
     )

@@ -8,7 +8,7 @@ with it, downloads whole files.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -38,7 +38,7 @@ class RangeClient:
         """Bytes start .. end (exclusive; None: the file's end) in memory. Raises as `stream`."""
         return b"".join(self.stream(file, start, end))
 
-    def stream(self, file: RemoteFile, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    def stream(self, file: RemoteFile, start: int = 0, end: int | None = None) -> Generator[bytes]:
         """The same, piece by piece as they come; all of them, in order, or an error.
 
         Raises:

@@ -11,20 +11,29 @@ from engine.hub.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class RepoFile:
-    """size: in bytes, None where the hub does not say. sha256: of files in large-file storage, "" of others."""
+    """size: in bytes, None where the hub does not say. sha256: of files in large-file storage, "" of others.
+
+    blob_id: of the others their hash in git (SHA-1 over "blob <size>\\0" and the bytes), "" where the hub does not say.
+    """
 
     name: str
     size: int | None
     sha256: str
+    blob_id: str = ""
 
 
 @dataclass(frozen=True)
 class Repo:
-    """revision: the commit, 40 hex digits. Everything is fetched from it, whatever a branch does meanwhile."""
+    """revision: the commit, 40 hex digits. Everything is fetched from it, whatever a branch does meanwhile.
+
+    gated: who may read has to accept a licence first. licence: its short name, "" where the card names none.
+    """
 
     id: str
     revision: str
     files: Mapping[str, RepoFile]
+    gated: bool = False
+    licence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +73,11 @@ def open_repo(connection: Connection, repo: str, revision: str | None = None) ->
     if info.sha is None:
         raise errors.HubError(f"The hub does not say which commit {repo} is at.", todo="Check HF_ENDPOINT.")
     files = {
-        s.rfilename: RepoFile(s.rfilename, s.size, s.lfs.sha256 if s.lfs is not None else "")
+        s.rfilename: RepoFile(s.rfilename, s.size, s.lfs.sha256 if s.lfs is not None else "", s.blob_id or "")
         for s in info.siblings or []
     }
-    return Repo(repo, info.sha, files)
+    licence = next((t.removeprefix("license:") for t in info.tags or [] if t.startswith("license:")), "")
+    return Repo(repo, info.sha, files, bool(info.gated), licence)
 
 
 def open_file(connection: Connection, repo: Repo, name: str) -> RemoteFile:

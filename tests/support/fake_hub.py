@@ -1,6 +1,7 @@
 """A local server that speaks the endpoints of the Hugging Face Hub, and misbehaves on request.
 
     GET       /api/models/{repo}[/revision/{rev}]     metadata
+    GET       /api/whoami-v2                          whose token it is
     HEAD, GET /{repo}/resolve/{rev}/{file}            small files, or a redirect to the storage
     GET       {storage}/{sha256}/{file}?signature=N   bytes; byte ranges
 
@@ -13,9 +14,11 @@ import hashlib
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -27,12 +30,28 @@ _LARGE = ".safetensors"
 
 @dataclass
 class FakeRepo:
-    """commit, files: the state of the main branch. gated, private: who may read."""
+    """commit, files: the state of the main branch. gated, private: who may read.
+
+    hashes: whether the metadata list them, which some mirrors do not.
+    """
 
     commit: str
     files: dict[str, bytes]
     gated: bool = False
     private: bool = False
+    licence: str = "apache-2.0"
+    hashes: bool = True
+
+
+@lru_cache(maxsize=64)
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def git_sha(data: bytes) -> str:
+    """As git names a file's content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 @dataclass
@@ -41,7 +60,7 @@ class Fault:
 
     status: answer with it and `headers`. cut: end the body after so many bytes. stall: send so many, then nothing
     until the hub closes. whole: ignore Range. circle: redirect to itself. shift: answer with other bytes than asked.
-    etag: another state. more: bytes too many.
+    etag: another state. more: bytes too many. flip: change the first byte of the body.
     """
 
     match: str
@@ -55,6 +74,7 @@ class Fault:
     shift: int = 0
     etag: str = ""
     more: int = 0
+    flip: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +90,10 @@ class Seen:
 
 
 class FakeHub:
-    """repos: by id, change them as a test needs. faults: queue; the first that matches is used up."""
+    """repos: by id, change them as a test needs. faults: queue; the first that matches is used up.
+
+    rate: bytes per second for each body, 0 for as fast as it goes. ranges: whether the storage can send parts.
+    """
 
     def __init__(self) -> None:
         self.repos: dict[str, FakeRepo] = {}
@@ -79,6 +102,8 @@ class FakeHub:
         self.tokens = {"hf_good"}
         self.signatures = 0
         self.expired: set[int] = set()
+        self.rate = 0
+        self.ranges = True
         self.closing = threading.Event()
         self.lock = threading.Lock()
         self._servers = [_Server(self, origin) for origin in ("hub", "storage")]
@@ -152,6 +177,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(302, b"", {"Location": self.path})
         elif self.server.origin == "storage":
             self._stored(path, fault)
+        elif path == "/api/whoami-v2":
+            known = self._token in hub.tokens
+            self._answer(200 if known else 401, b'{"type": "user", "name": "someone"}' if known else b"")
         elif match := _API.fullmatch(path):
             self._metadata(match[1], match[2])
         elif match := _RESOLVE.fullmatch(path):
@@ -193,17 +221,21 @@ class _Handler(BaseHTTPRequestHandler):
             return
         siblings = []
         for file, data in repo.files.items():
-            entry = {"rfilename": file, "size": len(data), "blobId": hashlib.sha1(data).hexdigest()}
+            if not repo.hashes:
+                siblings.append({"rfilename": file})
+                continue
+            entry = {"rfilename": file, "size": len(data), "blobId": git_sha(data)}
             if file.endswith(_LARGE):
-                entry["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}
+                entry["lfs"] = {"sha256": sha256(data), "size": len(data), "pointerSize": 134}
             siblings.append(entry)
         info = {
             "id": name,
             "modelId": name,
             "sha": repo.commit,
             "private": repo.private,
+            "gated": "auto" if repo.gated else False,
             "siblings": siblings,
-            "tags": [],
+            "tags": [f"license:{repo.licence}"] if repo.licence else [],
         }
         self._answer(200, json.dumps(info).encode(), {"Content-Type": "application/json"})
 
@@ -217,9 +249,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         common = {"X-Repo-Commit": repo.commit}
         if not file.endswith(_LARGE):
-            self._bytes(data, fault.etag or hashlib.sha1(data).hexdigest(), fault, common)
+            self._bytes(data, fault.etag or git_sha(data), fault, common)
             return
-        digest = hashlib.sha256(data).hexdigest()
+        digest = sha256(data)
         with hub.lock:
             hub.signatures += 1
             signature = hub.signatures
@@ -236,7 +268,7 @@ class _Handler(BaseHTTPRequestHandler):
         digest = path.split("/")[1]
         for repo in hub.repos.values():
             for data in repo.files.values():
-                if hashlib.sha256(data).hexdigest() == digest and signature not in hub.expired:
+                if sha256(data) == digest and signature not in hub.expired:
                     # The storage has ETags of its own.
                     self._bytes(data, fault.etag or f"stored-{digest[:8]}", fault, {})
                     return
@@ -245,7 +277,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _bytes(self, data: bytes, etag: str, fault: Fault, headers: dict[str, str]) -> None:
         headers = {**headers, "ETag": f'"{etag}"', "Accept-Ranges": "bytes"}
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        if asked is None or fault.whole or self.command == "HEAD":
+        if asked is None or fault.whole or not self.server.hub.ranges or self.command == "HEAD":
             self._answer(200, data, headers, fault)
             return
         start, last = int(asked[1]) + fault.shift, min(int(asked[2]) + fault.shift, len(data) - 1)
@@ -253,10 +285,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(416, b"", {"Content-Range": f"bytes */{len(data)}"})
             return
         headers["Content-Range"] = f"bytes {start}-{last}/{len(data)}"
-        self._answer(206, data[start : last + 1] + fault.more * b"x", headers, fault)
+        body = memoryview(data)[start : last + 1]
+        self._answer(206, bytes(body) + fault.more * b"x" if fault.more else body, headers, fault)
 
     def _answer(
-        self, status: int, body: bytes, headers: dict[str, str] | None = None, fault: Fault | None = None
+        self,
+        status: int,
+        body: bytes | memoryview,
+        headers: dict[str, str] | None = None,
+        fault: Fault | None = None,
     ) -> None:
         hub = self.server.hub
         fault = fault or Fault("")
@@ -270,9 +307,21 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body[:sent])
-        self.wfile.flush()
+        if fault.flip and sent:
+            body = bytes([body[0] ^ 1]) + bytes(body[1:])
+        self._send(memoryview(body)[:sent])
         if fault.stall is not None and self.command != "HEAD":
             hub.closing.wait(10)
         if sent < len(body) and self.command != "HEAD":
             self.close_connection = True
+
+    def _send(self, body: memoryview) -> None:
+        """At `rate` at most, measured from the first byte, so that a late chunk is made up for."""
+        rate, started, at = self.server.hub.rate, time.monotonic(), 0
+        while at < len(body):
+            chunk = body[at : at + (max(4096, rate // 200) if rate else len(body))]
+            self.wfile.write(chunk)
+            at += len(chunk)
+            if rate and (early := at / rate - (time.monotonic() - started)) > 0:
+                self.server.hub.closing.wait(early)
+        self.wfile.flush()

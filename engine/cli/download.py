@@ -1,0 +1,102 @@
+"""`pacenote download`: a repo into the shared Hugging Face cache, resumable to the byte."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TextIO
+
+from engine.cli.interrupt import interruptible
+from engine.errors import LoadCancelled
+from engine.hub import errors
+from engine.hub.connection import Connection
+from engine.hub.download import DownloadProgress, Step, discard, download
+
+NAME = "download"
+HELP = "fetch a model into the Hugging Face cache; goes on where an earlier download stopped"
+
+_LINE_EVERY = 10  # percent, where the output is no terminal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("repo", metavar="REPO", help="owner/name on the Hugging Face Hub")
+    parser.add_argument("--revision", metavar="REV", help="branch, tag or commit (default: the main branch)")
+    parser.add_argument("--discard", action="store_true", help="delete what is half there of the repo, fetch nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.discard:
+        print(f"{errors.size(discard(args.repo))} are free again. Files that were whole are still in the cache.")
+        return 0
+    with interruptible() as stop, _Line(sys.stderr) as line:
+        try:
+            done = download(Connection(stop=stop), args.repo, args.revision, progress=line.show)
+        except LoadCancelled:
+            line.end("Paused. What arrived is kept; the same command goes on.")
+            raise
+    print(f"repo      {done.repo}")
+    print(f"revision  {done.revision}")
+    print(f"licence   {done.licence or 'not stated'}")
+    print(f"size      {errors.size(done.size)} in {done.files} files, {errors.size(done.fetched)} fetched just now")
+    if done.unverified:
+        print(f"verified  by size only, the server lists no hashes: {', '.join(done.unverified)}")
+    print(f"folder    {done.folder}")
+    print(f"use it    pacenote chat --model {done.repo}")
+    return 0
+
+
+class _Line:
+    """One line that is rewritten on a terminal; elsewhere one now and then."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._live = out.isatty()
+        self._said = ("", -1)
+
+    def __enter__(self) -> _Line:
+        return self
+
+    def __exit__(self, *of: object) -> None:
+        if self._live:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+
+    def end(self, text: str) -> None:
+        self._out.write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
+
+    def show(self, step: DownloadProgress) -> None:
+        text = words(step)
+        if self._live:
+            self._out.write(f"\r\x1b[K{text}")
+        else:
+            key = (step.trouble or step.step, 100 * step.done // max(1, step.total) // _LINE_EVERY)
+            if key == self._said:
+                return
+            self._said = key
+            self._out.write(f"{text}\n")
+        self._out.flush()
+
+
+def words(step: DownloadProgress) -> str:
+    """In one line."""
+    if step.step is Step.LOOKING or not step.total:
+        return step.step.capitalize()
+    parts = [f"{100 * step.done // step.total} %", f"{errors.size(step.done)} of {errors.size(step.total)}"]
+    if step.speed is not None:
+        parts.append(f"{errors.size(step.speed)}/s")
+    if step.left is not None and step.done < step.total:
+        parts.append(f"{duration(step.left)} left")
+    if step.step is Step.WAITING:
+        parts.append(step.step)
+    if step.trouble:
+        parts.append(step.trouble)
+    return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """In words, coarse as it is an estimate: "about 4 min"."""
+    if seconds < 60:
+        return f"about {max(1, round(seconds))} s"
+    if seconds < 3600:
+        return f"about {round(seconds / 60)} min"
+    return f"about {seconds / 3600:.1f} h"

@@ -1,0 +1,165 @@
+"""One file into the cache: taken up where it stopped, hashed as it comes, in its place only when the hash is right."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import LoadCancelled
+from engine.hub import errors
+from engine.hub.cache import RepoCache, disk_errors
+from engine.hub.ranges import RangeClient
+from engine.hub.repo import RemoteFile, Repo
+
+_HASHES = 2
+"""How often a file whose hash is wrong is fetched in all."""
+_RESTARTS = 3
+"""How often a server that cannot go on inside a file may begin it anew."""
+_READ = 2**20  # bytes at a time
+_LOCK_POLL = 0.2  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A file to have. etag: its name among the blobs. sha256, blob_id: as in `RepoFile`; both "": unverifiable."""
+
+    name: str
+    etag: str
+    size: int
+    sha256: str
+    blob_id: str
+
+    @property
+    def verifiable(self) -> bool:
+        return bool(self.sha256 or self.blob_id)
+
+    def hasher(self) -> Any:
+        """Fresh. Of files in git, SHA-1 over git's own preamble and the bytes."""
+        if self.sha256 or not self.blob_id:
+            return hashlib.sha256()
+        return hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
+
+    @property
+    def digest(self) -> str:
+        return self.sha256 or self.blob_id
+
+
+def fetch_file(
+    client: RangeClient,
+    repo: Repo,
+    planned: Planned,
+    cache: RepoCache,
+    waits: Callable[[bool], None] = lambda waits: None,
+) -> None:
+    """Have one file in the cache and linked into the snapshot. Returns at once when it is there.
+
+    Args:
+        waits: called with True while another program fetches this very file, then with False.
+
+    Raises:
+        HubError: refused, changed meanwhile, damaged twice, or the disk refuses. What arrived stays for next time.
+        LoadCancelled: the connection's `stop` was set. What arrived stays.
+    """
+    stop = client.connection.stop
+    with _locked(cache.lock(planned.etag), stop, waits):
+        # Another program may have finished it while this one waited.
+        if not cache.has(repo.revision, planned.name, planned.etag, planned.size):
+            remote = client.open(repo, planned.name)
+            if (remote.etag, remote.size) != (planned.etag, planned.size):
+                raise errors.changed(
+                    planned.name,
+                    f"ETag {planned.etag} became {remote.etag}, {planned.size} bytes {remote.size}",
+                )
+            _fetch(client, remote, planned, cache)
+        cache.link(repo.revision, planned.name, planned.etag)
+
+
+def _fetch(client: RangeClient, remote: RemoteFile, planned: Planned, cache: RepoCache) -> None:
+    part = cache.part(planned.etag)
+    found = ""
+    for _ in range(_HASHES):
+        found = _fill(client, remote, planned, part, cache)
+        if not planned.verifiable or found == planned.digest:
+            with disk_errors(cache.root):
+                os.replace(part, cache.blob(planned.etag))
+            return
+        with disk_errors(cache.root):
+            part.unlink()
+    raise errors.damaged(planned.name, remote.repo, f"listed {planned.digest}, got {found}")
+
+
+def _fill(client: RangeClient, remote: RemoteFile, planned: Planned, part: Path, cache: RepoCache) -> str:
+    """Complete a part. Returns the hash of all of it."""
+    with disk_errors(cache.root):
+        handle = os.open(part, os.O_RDWR | os.O_CREAT, 0o666)
+        # Unbuffered: what arrived is in the file, also when this process is killed in the next moment.
+        file = os.fdopen(handle, "r+b", buffering=0)
+    with file:
+        for restart in range(_RESTARTS + 1):
+            with disk_errors(cache.root):
+                if os.fstat(file.fileno()).st_size > planned.size:
+                    file.truncate(0)
+                digest, have = _hash_so_far(file, planned, client.connection.stop)
+            try:
+                with closing(client.stream(remote, have)) as pieces:
+                    for piece in pieces:
+                        with disk_errors(cache.root):
+                            _write(file, piece)
+                        digest.update(piece)
+                break
+            except errors.RangeIgnored:
+                if restart == _RESTARTS:
+                    raise
+                # Such a server can only send the whole file.
+                with disk_errors(cache.root):
+                    file.truncate(0)
+        with disk_errors(cache.root):
+            os.fsync(file.fileno())
+        return str(digest.hexdigest())
+
+
+def _hash_so_far(file: Any, planned: Planned, stop: threading.Event) -> tuple[Any, int]:
+    """The hash of what an earlier run left, and its size. The file then stands at its end."""
+    digest, have = planned.hasher(), 0
+    file.seek(0)
+    while chunk := file.read(_READ):
+        if stop.is_set():
+            raise LoadCancelled
+        digest.update(chunk)
+        have += len(chunk)
+    return digest, have
+
+
+def _write(file: Any, piece: bytes) -> None:
+    """All of it: an unbuffered write may take less."""
+    view = memoryview(piece)
+    while view:
+        view = view[file.write(view) :]
+
+
+@contextmanager
+def _locked(path: Path, stop: threading.Event, waits: Callable[[bool], None]) -> Iterator[None]:
+    """Hold the lock of a blob. The system gives back the one of a program that died."""
+    from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
+
+    waited = False
+    with ExitStack() as stack:
+        while True:
+            if stop.is_set():
+                raise LoadCancelled
+            try:
+                stack.enter_context(WeakFileLock(path, timeout=_LOCK_POLL))
+                break
+            except TimeoutError:
+                if not waited:
+                    waits(True)
+                waited = True
+        if waited:
+            waits(False)
+        yield
