@@ -74,7 +74,7 @@ class ModelWindow(Frame):
     def on_model(self) -> None:
         info = self.services.loader.info
         self.header.show_model(info.name if info is not None else "No model")
-        self.services.meter.new_model()
+        self.services.meter.new_model(info.classic_ms if info is not None else 0.0)
         for view in (self.panel, self.strip):
             view.set_info(info)
         if self._load_error is None:

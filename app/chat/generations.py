@@ -163,6 +163,8 @@ class Generations(QObject):
             return False
         if isinstance(event, Notice):
             self._meter.note(event)
+            if event.kind == "width":
+                return False  # one at every change: the panel and the log have them
             live.notices.append({"kind": event.kind, "text": event.text})
             if event.kind == "drafter":
                 self.alarm.emit(event.text)

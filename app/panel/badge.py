@@ -67,7 +67,8 @@ class Badge(QPushButton):
         if info is not None and info.verdict.kernel and info.drafter is not None:
             kernel = " · " + info.verdict.kernel.replace("_", " ")
         self.setText(words.word + kernel)
-        self.setToolTip(words.meaning)
+        inputs = f" Compared on {figures.count(info.verdict.inputs, 'input')}." if info and info.verdict.inputs else ""
+        self.setToolTip(f"{words.meaning}{inputs} Click for the reason.")
         self.setAccessibleName(f"Exactness: {words.word}")
         self.update()
 

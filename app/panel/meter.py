@@ -13,7 +13,7 @@ from engine import ContextUse, Notice, PrefillProgress, ReplyStats, Round, Stats
 HISTORY = 160
 """Rounds kept for the sparkline."""
 CLASSIC_SAMPLES = 8
-"""Classic rounds needed before a speed-up is told, and then as an estimate."""
+"""Classic rounds that outweigh the timing at load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,14 @@ class Stage:
     share: float
 
 
+@dataclass(frozen=True, slots=True)
+class Classic:
+    """What a classic step takes here: milliseconds, and of how many steps; 0: as timed while loading."""
+
+    ms: float
+    rounds: int
+
+
 class Meter:
     """Collects one reply at a time. `version` moves with every change, so that a view knows when to draw."""
 
@@ -32,6 +40,7 @@ class Meter:
         self.version = 0
         # Survives from reply to reply: the classic speed of this model here. Empty after another model was loaded.
         self._classic_ms: deque[float] = deque(maxlen=200)
+        self._classic_at_load = 0.0
         self.alarm = ""
         """Of the acceptance alarm, until it is over or another model is loaded."""
         self.use: ContextUse | None = None
@@ -47,11 +56,14 @@ class Meter:
         self.history: deque[Round] = deque(maxlen=HISTORY)
         self.width = 0
         self.notice = ""
+        self.width_reason = ""
         self.position = 0
         self.version += 1
 
-    def new_model(self) -> None:
+    def new_model(self, classic_ms: float = 0.0) -> None:
+        """classic_ms: `EngineInfo.classic_ms`."""
         self.use = None
+        self._classic_at_load = classic_ms
         self._classic_ms.clear()
         self.alarm = ""
         self.begin()
@@ -83,7 +95,9 @@ class Meter:
 
     def note(self, event: Notice) -> None:
         if event.kind in ("park", "decline"):
-            self.notice = event.text
+            self.notice, self.width_reason = event.text, ""
+        elif event.kind == "width":
+            self.width_reason = event.text
         elif event.kind == "unpark":
             self.notice = ""
         elif event.kind == "drafter":
@@ -116,12 +130,23 @@ class Meter:
         """Whether classic rounds make up more than half of this reply: then its speed says little about speculation."""
         return self._classic * 2 > self._rounds > 0
 
+    @property
+    def finished(self) -> bool:
+        """Whether the figures are those of a whole reply."""
+        return self._final is not None
+
+    def classic(self) -> Classic | None:
+        """From the classic rounds seen here, from the load until there are enough. An estimate, no benchmark."""
+        if len(self._classic_ms) >= CLASSIC_SAMPLES:
+            return Classic(median(self._classic_ms), len(self._classic_ms))
+        return Classic(self._classic_at_load, 0) if self._classic_at_load > 0 else None
+
     def speedup(self) -> float | None:
-        """Speed over that of the classic rounds seen here, None until there are enough. An estimate, no benchmark."""
-        stats = self.stats
-        if len(self._classic_ms) < CLASSIC_SAMPLES or not stats.drafted or self.mostly_parked:
+        """Speed over that of classic steps; None where nothing was drafted or that speed is not known."""
+        stats, classic = self.stats, self.classic()
+        if classic is None or not stats.drafted or self.mostly_parked:
             return None
-        return stats.tokens_per_second * median(self._classic_ms) / 1000
+        return stats.tokens_per_second * classic.ms / 1000
 
 
 def stats_from(kept: dict[str, Any]) -> ReplyStats:

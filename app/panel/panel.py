@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtCore import QPoint, Qt, QTimer, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app import figures
-from app.panel.badge import Badge
-from app.panel.charts import Gauge, PositionBars, Sparkline, StageBar
+from app.panel import words
+from app.panel.badge import Badge, Popover
+from app.panel.charts import Gauge, PositionBars, Sparkline, StageBar, Swatch
 from app.panel.meter import Meter
-from app.theme.manager import current, figure_font, text_font, use_class
+from app.theme.manager import figure_font, text_font, use_class
 from app.theme.tokens import BODY, CAPTION, FIGURE, PANEL_WIDTH
-from engine import ContextUse, EngineInfo
+from engine import EngineInfo
 
 INTERVAL_MS = 125
 PARK_LINES = 3
-_LABELS = {
-    "draft": ("draft_block", "The drafter proposes tokens."),
-    "verify": ("verify", "One forward pass of the target over the whole block. The target alone decides."),
-    "rollback": ("rollback", "Rejected positions are taken out of the caches."),
-    "hook": ("accept hook", "The drafter takes in what was accepted."),
-    "host": ("host", "Everything else: Python, detokenizing, queues."),
-}
 
 
 class Live(QFrame):
@@ -85,9 +88,12 @@ class Panel(Live):
         self.setFixedWidth(PANEL_WIDTH)
         self.badge = Badge()
         self.speed = _figure(FIGURE[0], bold=True)
-        self.speedup = _caption("")
+        self.classic, self.speedup = _caption(""), _caption("")
         self.acceptance = _figure(FIGURE[0], bold=True)
-        self.length = _caption("")
+        self.length, self.counts = _caption(""), _caption("")
+        self.why = QPushButton("Why this speed?")
+        self.why.clicked.connect(self.open_why)
+        self.popover: Popover | None = None
         self.positions = PositionBars()
         self.bar = StageBar()
         self.round_ms = _figure(BODY[0] - 1)
@@ -99,8 +105,10 @@ class Panel(Live):
         self.width_label.setMinimumHeight(PARK_LINES * self.width_label.fontMetrics().lineSpacing())
         self.drafter = _wrapped()
         self.context = _figure(BODY[0] - 1)
-        self.gauge = Gauge()
+        self.gauge = Gauge("Context")
         self.kept = _figure(BODY[0] - 1)
+        self.kept_gauge = Gauge("Kept for later turns")
+        self.memory = _figure(BODY[0] - 1)
         self.device = _wrapped()
         use_class(self.device, "caption")
         self._build()
@@ -115,28 +123,37 @@ class Panel(Live):
         column.addWidget(self.badge)
         heads = QGridLayout()
         heads.setHorizontalSpacing(12)
-        for place, (value, below, name) in enumerate(
-            ((self.speed, self.speedup, "Speed"), (self.acceptance, self.length, "Accepted drafts"))
+        for place, (name, tip, value, *below) in enumerate(
+            (
+                ("Speed", words.SPEED_TIP, self.speed, self.classic, self.speedup),
+                ("Accepted drafts", words.ACCEPTED_TIP, self.acceptance, self.length, self.counts),
+            )
         ):
-            heads.addWidget(_caption(name), 0, place)
-            heads.addWidget(value, 1, place)
-            heads.addWidget(below, 2, place)
+            for line, widget in enumerate((_caption(name), value, *below)):
+                widget.setToolTip(tip)
+                heads.addWidget(widget, line, place)
             heads.setColumnStretch(place, 1)
+        self.length.setToolTip(words.LENGTH_TIP)
         column.addLayout(heads)
+        use_class(self.why, "quiet")
+        column.addWidget(self.why, alignment=Qt.AlignmentFlag.AlignLeft)
         column.addSpacing(6)
+        self.positions.setToolTip(words.POSITIONS_TIP)
         column.addWidget(self.positions)
         column.addSpacing(8)
-        column.addLayout(_pair(_caption("Milliseconds per round"), self.round_ms))
+        column.addLayout(_pair("Milliseconds per round", self.round_ms, words.ROUND_TIP))
+        self.bar.setToolTip(words.ROUND_TIP)
         column.addWidget(self.bar)
         grid = QGridLayout()
         grid.setHorizontalSpacing(8)
         grid.setVerticalSpacing(3)
-        for row, (name, (label, tip)) in enumerate(_LABELS.items()):
-            swatch = _Swatch(name)
+        for row, (stage, (label, tip)) in enumerate(words.STAGES.items()):
+            swatch = Swatch(stage)
             text = QLabel(label)
             text.setToolTip(tip)
             value, share = _figure(BODY[0] - 1), _figure(BODY[0] - 1)
             for number in (value, share):
+                number.setToolTip(tip)
                 number.setAlignment(Qt.AlignmentFlag.AlignRight)
                 number.setMinimumWidth(52)
             use_class(share, "soft")
@@ -144,20 +161,27 @@ class Panel(Live):
             grid.addWidget(text, row, 1)
             grid.addWidget(value, row, 2)
             grid.addWidget(share, row, 3)
-            self.stage_labels[name] = (value, share)
+            self.stage_labels[stage] = (value, share)
         grid.setColumnStretch(1, 1)
         column.addLayout(grid)
         column.addSpacing(8)
-        column.addWidget(_caption("Tokens per round"))
+        column.addWidget(_caption("Tokens per round", words.SPARKLINE_TIP))
+        self.sparkline.setToolTip(words.SPARKLINE_TIP)
         column.addWidget(self.sparkline)
         column.addSpacing(8)
-        for name, value in (("Block size", self.width_label), ("Drafter", self.drafter)):
-            column.addWidget(_caption(name))
+        for name, tip, value in (
+            ("Block size", words.WIDTH_TIP, self.width_label),
+            ("Drafter", words.DRAFTER_TIP, self.drafter),
+        ):
+            value.setToolTip(tip)
+            column.addWidget(_caption(name, tip))
             column.addWidget(value)
             column.addSpacing(4)
-        column.addLayout(_pair(_caption("Context"), self.context))
+        column.addLayout(_pair("Context", self.context, words.CONTEXT_TIP))
         column.addWidget(self.gauge)
-        column.addLayout(_pair(_caption("Kept for later turns"), self.kept))
+        column.addLayout(_pair("Kept for later turns", self.kept, words.kept_tip(None)))
+        column.addWidget(self.kept_gauge)
+        column.addLayout(_pair("Memory", self.memory, words.MEMORY_TIP))
         column.addSpacing(8)
         column.addWidget(self.device)
         column.addStretch()
@@ -176,9 +200,16 @@ class Panel(Live):
         written = stats.tokens > 1
         self.speed.setText(figures.speed(stats.tokens_per_second) if written else "–")
         ratio = self.meter.speedup()
-        self.speedup.setText(speedup_text(ratio, parked=self.meter.mostly_parked))
+        classic = self.meter.classic()
+        self.classic.setText(words.classic_text(classic))
+        self.classic.setToolTip(words.classic_tip(classic))
+        self.speedup.setText(words.speedup_text(ratio, parked=self.meter.mostly_parked))
+        self.speedup.setToolTip(words.classic_tip(classic))
+        self.why.setEnabled(self.meter.finished)
+        self.why.setToolTip(words.WHY_TIP if self.meter.finished else "When a reply is finished")
         self.acceptance.setText(figures.percent(stats.acceptance_rate) if stats.drafted else "–")
         self.length.setText(f"mean length {stats.mean_acceptance_length:.2f}" if stats.drafted else "no drafts yet")
+        self.counts.setText(f"{stats.accepted:,} of {stats.drafted:,} drafts" if stats.drafted else "")
         self.positions.show_rates(stats.per_position)
         stages = self.meter.stages()
         self.bar.show_stages(stages)
@@ -188,23 +219,29 @@ class Panel(Live):
             value.setText(figures.milliseconds(stage.ms) if stats.rounds else "–")
             share.setText(figures.percent(stage.share) if stats.rounds else "–")
         self.sparkline.show_rounds(self.meter.history)
-        self.width_label.setText(width_text(self.meter, info))
-        self.drafter.setText("\n\n".join(filter(None, (drafter_text(info), self.meter.alarm))))
+        self.width_label.setText(words.width_text(self.meter, info))
+        self.drafter.setText("\n\n".join(filter(None, (words.drafter_text(info), self.meter.alarm))))
         self._draw_context(info)
         self.device.setText(f"{info.device}. {info.policy}" if info is not None else "")
 
     def _draw_context(self, info: EngineInfo | None) -> None:
+        use = self.meter.use
         used = max(self.meter.position, self.context_used)
-        self.kept.setText(kept_text(self.meter.use))
-        self.kept.setToolTip(kept_tip(self.meter.use))
-        if info is None or info.context_length <= 0:
-            self.context.setText("–")
-            self.gauge.show_share(0.0)
-            return
-        self.context.setText(f"{used:,} / {info.context_length:,}")
-        dropped = self.meter.use.dropped if self.meter.use is not None else 0
-        self.context.setToolTip(f"{figures.count(dropped, 'message')} left out of the prompt" if dropped else "")
-        self.gauge.show_share(used / info.context_length)
+        self.kept.setText(words.kept_text(use))
+        self.kept.setToolTip(words.kept_tip(use))
+        self.kept_gauge.show_share(use.boundary_bytes / use.budget if use is not None and use.budget else 0.0)
+        self.memory.setText(words.memory_text(info, use))
+        self.memory.setToolTip(words.memory_tip(info, use))
+        self.context.setToolTip(words.context_tip(use))
+        known = info is not None and info.context_length > 0
+        self.context.setText(f"{used:,} / {info.context_length:,}" if info is not None and known else "–")
+        self.gauge.show_share(used / info.context_length if info is not None and known else 0.0)
+
+    @Slot()
+    def open_why(self) -> None:
+        self.popover = Popover(words.why_text(self.meter), self)
+        self.popover.move(self.why.mapToGlobal(QPoint(0, self.why.height() + 4)))
+        self.popover.show()
 
 
 class Strip(Live):
@@ -231,73 +268,15 @@ class Strip(Live):
         self.acceptance.setText(f"accepted {figures.percent(stats.acceptance_rate)}" if stats.drafted else "accepted –")
 
 
-class _Swatch(QFrame):
-    """A square in the colour of a stage."""
-
-    def __init__(self, role: str) -> None:
-        super().__init__()
-        self._role = role
-        self.setFixedSize(10, 10)
-
-    def paintEvent(self, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-        from PySide6.QtGui import QColor, QPainter
-
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(getattr(current(), self._role)))
-        painter.end()
-
-
-def speedup_text(ratio: float | None, *, parked: bool) -> str:
-    if ratio is not None:
-        return f"about {figures.ratio(ratio)} classic"
-    return "classic speed" if parked else "classic not measured"
-
-
-def kept_text(use: ContextUse | None) -> str:
-    """Memory that chats are kept in, so that their next turn reads only what is new."""
-    return f"{figures.size(use.boundary_bytes)} of {figures.size(use.budget)}" if use is not None else "–"
-
-
-def kept_tip(use: ContextUse | None) -> str:
-    if use is None:
-        return ""
-    return (
-        f"{use.boundaries} places in chats that a turn can start from without reading what came before. When the "
-        "memory is full, the least recently used ones go; a chat that lost its places is read again, to the same words."
-    )
-
-
-def width_text(meter: Meter, info: EngineInfo | None) -> str:
-    """The block size in use, or why there is none."""
-    if info is not None and info.drafter is None:
-        return f"Classic decode. {info.drafter_reason}".strip()
-    if meter.notice:
-        return meter.notice
-    if meter.width > 1:
-        return f"{meter.width}: one bonus token and {figures.count(meter.width - 1, 'draft')}"
-    return "1: classic decode" if meter.width == 1 else "–"
-
-
-def drafter_text(info: EngineInfo | None) -> str:
-    """How the head is held in memory, and who decided that."""
-    if info is None or info.drafter is None:
-        return "None"
-    drafter = info.drafter
-    text = f"{drafter.representation}, {figures.size(drafter.bytes)}"
-    others = [("quantized", drafter.packed_bytes), ("dense", drafter.dense_bytes)]
-    if told := [f"{name} {figures.size(size)}" for name, size in others if size and size != drafter.bytes]:
-        text += f" ({', '.join(told)})"
-    return f"{text}, by {drafter.decided_by}"
-
-
 def _figure(pixels: int, *, bold: bool = False) -> QLabel:
     label = QLabel("–")
     label.setFont(figure_font(pixels, bold=bold))
     return label
 
 
-def _caption(text: str) -> QLabel:
+def _caption(text: str, tip: str = "") -> QLabel:
     label = QLabel(text)
+    label.setToolTip(tip)
     use_class(label, "caption")
     label.setFont(text_font(CAPTION[0]))
     return label
@@ -311,9 +290,10 @@ def _wrapped() -> QLabel:
     return label
 
 
-def _pair(left: QLabel, right: QLabel) -> QHBoxLayout:
+def _pair(name: str, right: QLabel, tip: str) -> QHBoxLayout:
+    right.setToolTip(tip)
     row = QHBoxLayout()
-    row.addWidget(left)
+    row.addWidget(_caption(name, tip))
     row.addStretch()
     row.addWidget(right)
     return row

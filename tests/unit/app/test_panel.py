@@ -14,7 +14,8 @@ from pytestqt.qtbot import QtBot
 from app import figures
 from app.panel.badge import WORDS, Badge, explain
 from app.panel.meter import CLASSIC_SAMPLES, Meter, stats_dict
-from app.panel.panel import INTERVAL_MS, Panel, Strip, drafter_text, speedup_text, width_text
+from app.panel.panel import INTERVAL_MS, Panel, Strip
+from app.panel.words import STAGES, classic_text, drafter_text, speedup_text, why_text, width_text
 from app.replay import DEMO_INFO, ScriptedEngine, stats_of
 from engine import ExactnessState, Message, Notice, PrefillProgress, Request, Round, Speculation, Verdict
 
@@ -245,3 +246,82 @@ def test_the_acceptance_alarm_stays_on_the_panel_until_it_is_over(qtbot: QtBot, 
     meter.new_model()
     panel.tick()
     assert panel.drafter.text() == drafter_text(DEMO_INFO)
+
+
+def test_the_classic_speed_stands_beside_and_says_where_it_is_from(qtbot: QtBot, meter: Meter) -> None:
+    """From the load until enough classic steps were seen; of another model nothing is left."""
+    panel = Panel(meter)
+    qtbot.addWidget(panel)
+    panel.show()
+    meter.new_model(40.0)
+    fast = Round(0, 0, 3, 2, 2, 3, 0, 1.0, 38.0, 0.0, 1.0, 0.0, tokens=(1, 2, 3))
+    meter.prefill(PrefillProgress(5, 5, 0, 0.1))
+    meter.round(fast)
+    panel.tick()
+    assert panel.classic.text() == "classic about 25.0"
+    assert panel.speedup.text() == "about 3.00x classic"
+    assert "while the model was loaded" in panel.classic.toolTip()
+    for _ in range(CLASSIC_SAMPLES):
+        meter.round(Round(0, 0, 1, 0, 0, 1, 0, 0.0, 20.0, 0.0, 0.0, 0.0, tokens=(1,)))
+    panel.tick()
+    assert panel.classic.text() == "classic about 50.0"
+    assert f"last {CLASSIC_SAMPLES} classic steps" in panel.classic.toolTip()
+    meter.new_model()
+    panel.tick()
+    assert panel.classic.text() == classic_text(None) == "classic not measured"
+
+
+def test_the_width_comes_with_its_reason(meter: Meter) -> None:
+    """As long as it holds: a park has its own, and a new reply begins without one."""
+    meter.note(Notice("width", "3 rows: expected to give 2.31 tokens in 54.1 ms, 1.42x classic."))
+    play(meter, 1)
+    assert "1.42x classic" in width_text(meter, DEMO_INFO)
+    meter.note(Notice("park", "Parked: costs more than it gives."))
+    assert width_text(meter, DEMO_INFO) == "Parked: costs more than it gives."
+    meter.note(Notice("unpark", "Trying again."))
+    assert "1.42x" not in width_text(meter, DEMO_INFO)
+    meter.note(Notice("width", "3 rows: again."))
+    meter.begin()
+    play(meter, 1)
+    assert "again" not in width_text(meter, DEMO_INFO)
+
+
+def test_why_this_speed_is_told_of_a_finished_reply(qtbot: QtBot, meter: Meter) -> None:
+    """Restored and read tokens, every stage, and what was parked, summing to the time the reply took."""
+    panel = Panel(meter)
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.set_info(DEMO_INFO)
+    assert not panel.why.isEnabled()
+    meter.prefill(PrefillProgress(100, 100, 60, 0.5))
+    play(meter, 40)
+    panel.tick()
+    assert not panel.why.isEnabled(), "its figures are not complete yet"
+    meter.finish(meter.stats)
+    panel.tick()
+    panel.why.click()
+    assert panel.popover is not None
+    text = panel.popover.label.text()
+    panel.popover.close()
+    assert text == why_text(meter)
+    assert "prefill: 0.50 s" in text
+    assert "40 of 100 prompt tokens read, 60 restored" in text
+    for stage in ("draft_block", "verify forward", "accept hook", "rollback", "host", "of it parked"):
+        assert f"\n{stage}: " in text
+    assert "A round took" in text
+
+
+def test_every_figure_has_its_plain_words(qtbot: QtBot, meter: Meter) -> None:
+    """Nothing on the panel needs the vocabulary of the field to be understood."""
+    panel = Panel(meter)
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.set_info(DEMO_INFO)
+    figures_ = [panel.speed, panel.classic, panel.acceptance, panel.length, panel.positions, panel.bar, panel.round_ms]
+    figures_ += [panel.sparkline, panel.width_label, panel.drafter, panel.context, panel.kept, panel.memory]
+    figures_ += [panel.why, panel.badge, *(label for pair in panel.stage_labels.values() for label in pair)]
+    assert all(len(widget.toolTip()) > 20 for widget in figures_), [w.toolTip() for w in figures_]
+    assert {tip for _, tip in STAGES.values()} == {value.toolTip() for value, _ in panel.stage_labels.values()}
+    assert "24 inputs" in panel.badge.toolTip()
+    assert panel.memory.text() == figures.size(DEMO_INFO.target_bytes + 1_540_000)
+    assert "Drafter: 1.5 MiB" in panel.memory.toolTip()
