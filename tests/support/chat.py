@@ -34,6 +34,9 @@ def assert_same_caches(a: Engine, b: Engine) -> None:
     assert ends[0] is not None
     assert ends[1] is not None
     assert first_difference(ends[0], ends[1]) == ""
+    for end in ends:
+        # The head is in step: it was told of every token once, whatever was stopped and restored before.
+        assert end.head is None or end.head.start + end.head.told == end.length
 
 
 def answer_of(done: Finished) -> Message:

@@ -57,6 +57,18 @@ def test_a_stopped_prefill_is_taken_up_by_the_next_turn_with_the_same_cuts(
         assert (warm.tokens, warm.segments) == (cold.tokens, cold.segments)
 
 
+def test_inside_a_prefill_the_heads_last_entry_waits(sensitive: Pair) -> None:
+    """It pairs a hidden with the token after it, and that token may be another one next time."""
+    engine = Engine(sensitive)
+    request = Request((Message("user", "fox " * 60),), speculation=Speculation.ALWAYS)
+    write(engine, request, stop_when=at_progress(2))
+    (part,) = engine._boundaries._kept.values()
+    assert part.length == 2 * CHUNK
+    assert part.head.told == part.length - 1
+    assert part.hidden.shape == (1, sensitive.target.hidden_size)
+    assert part.logits is None
+
+
 def test_stop_while_a_lost_chat_is_rebuilt_keeps_what_was_rebuilt(sensitive: Pair) -> None:
     """Inside a reply that is fed again, too: it goes on there, one-row-equivalent as ever."""
     chat = Chat(Engine(sensitive))
