@@ -130,7 +130,7 @@ def decide(
     reasons = [against] if against else []
     inputs = 0
     exact: list[tuple[Candidate, ProbeResult]] = []
-    for candidate in candidates(target, widths, reasons.append):
+    for candidate in candidates(target, widths, reasons.append, cancel):
         wanted = trusted if isinstance(candidate.kernel, Stock) else tuple(widths)
         if not wanted:
             continue
@@ -193,11 +193,17 @@ def allow_inexact(decision: Decision, target: Target, widths: Sequence[int]) -> 
 
 
 def candidates(
-    target: Target, widths: Sequence[int] = WIDTHS, note: Callable[[str], object] = lambda _: None
+    target: Target,
+    widths: Sequence[int] = WIDTHS,
+    note: Callable[[str], object] = lambda _: None,
+    cancel: threading.Event | None = None,
 ) -> Iterator[Candidate]:
     """The rungs in order, with forced qmv's chunk tuned on this device and qmv_rows surveyed for these widths.
 
     note: told why qmv_rows does not serve a shape.
+
+    Raises:
+        LoadCancelled: `cancel` was set during the survey.
     """
     yield from (Candidate(Stock(), attention) for attention in Attention)
     kernels: list[MatmulKernel] = []
@@ -205,7 +211,7 @@ def candidates(
         chunk = tuned_chunk(target)
         kernels.append(ForcedQmv(chunk))
         if target.backend.device is Device.METAL:
-            found = qmv_rows.survey(target.modules(), widths, chunk)
+            found = qmv_rows.survey(target.modules(), widths, chunk, cancel)
             if found.note:
                 note(found.note)
             if found.served:

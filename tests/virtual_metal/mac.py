@@ -34,6 +34,8 @@ HOST = {
     "scaled_dot_product_attention": mx.fast.scaled_dot_product_attention,
 }
 """MLX's own, for what is not emulated."""
+MAKE_KERNEL = qmv_rows._kernel.__wrapped__
+"""Uncached: the product keeps its kernel for the life of a process, which has one device; tests have several."""
 LAUNCH = 4096
 """Bytes that a kernel launch is taken to cost in the virtual time."""
 
@@ -74,8 +76,7 @@ class VirtualMac:
             patch.setattr(mx.fast, "rope", self._rowwise.rope)
             patch.setattr(mx.fast, "scaled_dot_product_attention", self._rowwise.attention)
         patch.setattr(mx.fast, "metal_kernel", self.metal_kernel)
-        # The kernel object is kept for the life of a process, which has one device; a test has several.
-        patch.setattr(qmv_rows, "_kernel", self._own_kernel)
+        patch.setattr(qmv_rows, "_kernel", MAKE_KERNEL)
 
     def virtual_ms(self, run: Callable[[], object], *_: Any, **__: Any) -> float:
         """For `median_ms`: not time, but bytes of weights read and launches, so that decisions do not vary."""
@@ -151,15 +152,6 @@ class VirtualMac:
         tiles = call["grid"][0] // call["threadgroup"][0]
         self._count(kernel.name, tiles * call["inputs"][0].nbytes)
         return kernel(**call)
-
-    def _own_kernel(self) -> Callable[..., list[mx.array]]:
-        return self.metal_kernel(
-            name="pacenote_qmv_rows",
-            input_names=["w", "scales", "biases", "x"],
-            output_names=["y"],
-            source=qmv_rows.SOURCE,
-            header=qmv_rows.HEADER,
-        )
 
     def _count(self, kernel: str, read: int) -> None:
         self.weight_bytes += read + LAUNCH

@@ -12,8 +12,8 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from engine.bench.tables import table
 from engine.exactness.kernels import qmv_rows
+from engine.tables import table
 from tests.virtual_metal import products
 from tests.virtual_metal.conftest import differing, make_rows, make_weights
 from tests.virtual_metal.mac import MACS, VirtualMac

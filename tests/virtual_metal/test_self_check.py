@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import mlx.core as mx
@@ -9,6 +10,7 @@ import mlx.nn as nn
 import numpy as np
 import pytest
 
+from engine.errors import LoadCancelled
 from engine.exactness.kernels import ForcedQmv, QmvRows, qmv_rows
 from engine.exactness.kernels.qmv_rows import Served, Shape, survey
 from tests.virtual_metal.conftest import differing, make_rows, make_weights
@@ -140,6 +142,18 @@ def test_a_source_that_the_device_refuses_is_a_note_not_a_crash(become: Callable
     found = survey([make_module(16, 1024)], (2, 3), 8)
     assert found.served == ()
     assert "plain, " in found.note
+
+
+def test_a_survey_can_be_cancelled_between_two_shapes(
+    become: Callable[..., VirtualMac], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading a large model is cancelled within one shape's check."""
+    become()
+    cancel, checked = threading.Event(), []
+    monkeypatch.setattr(qmv_rows, "_best", lambda _, shape, *__: (checked.append(shape), cancel.set(), None, "")[2:])
+    with pytest.raises(LoadCancelled):
+        survey([make_module(16, 1024), make_module(8, 512)], (2,), 8, cancel)
+    assert checked == [Shape(512, 8, 4, 64)]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 8, 9])

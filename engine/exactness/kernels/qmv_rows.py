@@ -9,6 +9,7 @@ it measures faster than forced qmv. Every other shape goes to forced qmv. Apple 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, cast
 import mlx.core as mx
 import mlx.nn as nn
 
+from engine.errors import LoadCancelled
 from engine.exactness.kernels.forced_qmv import ForcedQmv
 from engine.exactness.kernels.qmv_rows_source import HEADER, SOURCE
 from engine.timing import median_ms
@@ -163,19 +165,30 @@ def gives_the_bytes_of_one_row(module: Any, shape: Shape, widths: Sequence[int],
     return ""
 
 
-def survey(modules: Iterable[Any], widths: Sequence[int], chunk: int) -> Survey:
-    """Which shapes this kernel may serve on this device, in which form, and why it does not serve the others.
-
-    widths: numbers of rows it must be exact for. chunk: of the forced qmv it must beat.
-    """
+def _one_of_each(modules: Iterable[Any]) -> dict[Shape, Any]:
+    """A layer of each shape that this kernel knows: the shape decides the arithmetic, not the weights."""
     layers: dict[Shape, Any] = {}
     for module in modules:
         if (shape := shape_of(module)) and module.scales.dtype == module.biases.dtype:
             layers.setdefault(shape, module)
+    return layers
+
+
+def survey(modules: Iterable[Any], widths: Sequence[int], chunk: int, cancel: threading.Event | None = None) -> Survey:
+    """Which shapes this kernel may serve on this device, in which form, and why it does not serve the others.
+
+    widths: numbers of rows it must be exact for. chunk: of the forced qmv it must beat.
+
+    Raises:
+        LoadCancelled: `cancel` was set between two shapes.
+    """
+    layers = _one_of_each(modules)
     if not layers:
         return Survey((), "qmv_rows: no layer has a shape that it knows.")
     served, reasons = [], []
     for shape, module in sorted(layers.items()):
+        if cancel is not None and cancel.is_set():
+            raise LoadCancelled
         found, why = _best(module, shape, [w for w in widths if w <= MOST_ROWS], chunk)
         if found:
             served.append(found)
@@ -220,10 +233,7 @@ def _run(linear: Callable[[Any, mx.array], mx.array], module: Any, x: mx.array) 
 
 def still_exact(modules: Iterable[Any], served: Iterable[Served], widths: Sequence[int]) -> bool:
     """Whether every served shape still passes the self-check: asked when a kept verdict is used again."""
-    layers: dict[Shape, Any] = {}
-    for module in modules:
-        if shape := shape_of(module):
-            layers.setdefault(shape, module)
+    layers = _one_of_each(modules)
     try:
         return all(
             s.shape in layers and not gives_the_bytes_of_one_row(layers[s.shape], s.shape, widths, fused=s.fused)
