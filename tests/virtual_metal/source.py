@@ -90,6 +90,20 @@ def custom_source(
     return source, count
 
 
+class Guarded:
+    """An output that starts as NaN, with memory around it that nothing may write."""
+
+    WIDTH = 4096
+
+    def __init__(self, shape: Sequence[int], dtype: type) -> None:
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        self._all = np.full(size + 2 * self.WIDTH, 0xFF, np.uint8)  # all ones are a NaN in each of our types
+        self.array = self._all[self.WIDTH : self.WIDTH + size].view(dtype).reshape(shape)
+
+    def untouched_around(self) -> bool:
+        return bool((self._all[: self.WIDTH] == 0xFF).all() and (self._all[-self.WIDTH :] == 0xFF).all())
+
+
 class MetalKernel:
     """Stands in for what `mx.fast.metal_kernel` returns. contraction: what the run-time compiler is taken to do."""
 
@@ -120,13 +134,17 @@ class MetalKernel:
         if any(g % t for g, t in zip(grid, threadgroup, strict=True)):
             raise ValueError("a grid that is no multiple of its threadgroup has threadgroups of several sizes")
         arrays = [to_numpy(a) for a in inputs]
-        outs = [np.full(s, 0x7FC1, NUMPY[d]) for s, d in zip(output_shapes, output_dtypes, strict=True)]  # not zero
+        outs = [Guarded(s, NUMPY[d]) for s, d in zip(output_shapes, output_dtypes, strict=True)]
         shapes = [np.array(a.shape, np.int32) for a in inputs]
         kinds = [CPP_TYPES[a.dtype] for a in inputs]
-        entry, buffers = self.prepare(arrays, shapes, outs, kinds, [CPP_TYPES[d] for d in output_dtypes], template)
+        entry, buffers = self.prepare(
+            arrays, shapes, [o.array for o in outs], kinds, [CPP_TYPES[d] for d in output_dtypes], template
+        )
         groups = [g // t for g, t in zip(grid, threadgroup, strict=True)]
         self.machine.dispatch(entry, buffers, groups, threadgroup)
-        return [to_mlx(o, d) for o, d in zip(outs, output_dtypes, strict=True)]
+        if not all(o.untouched_around() for o in outs):
+            raise RuntimeError(f"{self.name} wrote outside of its output")
+        return [to_mlx(o.array, d) for o, d in zip(outs, output_dtypes, strict=True)]
 
     def prepare(
         self,

@@ -11,6 +11,8 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from engine.checkpoint.folder import open_folder
 from engine.checkpoint.locate import demo_head, demo_target
@@ -19,6 +21,7 @@ from engine.exactness.kernels.base import Scope
 from engine.exactness.modules import wrap
 from engine.exactness.routing import ALL_GPUS
 from tests.unit.engine.test_routing import MODELS
+from tests.virtual_metal import products
 from tests.virtual_metal.conftest import differing, make_rows, make_weights
 from tests.virtual_metal.mac import MACS, VirtualMac
 from tests.virtual_metal.machine import Machine, Reduction
@@ -115,6 +118,22 @@ def test_all_linear_shapes_of_the_demo_pair(mac: VirtualMac) -> None:
     assert len(shapes) > 5
     found = {shape: wrong for shape in shapes if (wrong := wrong_values(make_module(*shape), chunks=(64,)))}
     assert not found
+
+
+@given(
+    outputs=st.integers(1, 40),
+    rows=st.integers(1, 8),
+    blocks=st.integers(1, 3),
+    bits=st.sampled_from(qmv_rows.BITS),
+    seed=st.integers(0, 2**16),
+)
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_shape(mac: VirtualMac, outputs: int, rows: int, blocks: int, bits: int, seed: int) -> None:
+    """Any number of outputs and rows, also one of each; what was not written would differ, since y starts as NaN."""
+    w = make_weights(outputs, 512 * blocks, bits=bits, seed=seed)
+    x = make_rows(rows, 512 * blocks, seed=seed + 1)
+    y = qmv_rows.product(x, w.packed, w.scales, w.biases, bits=bits, group=w.group, fused=True)
+    assert differing(y, products.qmv(mac.machine, x, w)) == 0
 
 
 def test_on_every_mac(machine: Machine) -> None:

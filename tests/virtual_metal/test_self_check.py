@@ -104,6 +104,15 @@ def test_a_sound_kernel_serves_what_it_knows_and_what_is_faster(become: Callable
     assert survey([odd], (2, 3), 8).note == "qmv_rows: no layer has a shape that it knows."
 
 
+def test_a_store_past_the_last_row_is_seen_by_the_virtual_metal(become: Callable[..., VirtualMac]) -> None:
+    """No comparison of results can, and on a Mac it would hit another array: memory around outputs is watched here."""
+    become(variant=Variant("first_row + r < rows && ", ""))
+    module = make_module(16, 1024)
+    assert check(module, False) == ""  # two, three and five rows fill their tile
+    with pytest.raises(RuntimeError, match="wrote outside of its output"):
+        qmv_rows.gives_the_bytes_of_one_row(module, Shape(1024, 16, 4, 64), (7,), fused=False)
+
+
 @pytest.mark.parametrize("contraction", [Contraction.OFF, Contraction.FAST])
 def test_where_the_compiler_contracts_otherwise_the_fused_form_serves(
     become: Callable[..., VirtualMac], contraction: Contraction
