@@ -23,6 +23,7 @@ from engine.checkpoint.folder import Checkpoint, open_folder
 from engine.checkpoint.head import HeadTensors, find_prefix, is_standalone, read_head
 from engine.checkpoint.head_shapes import is_moe
 from engine.checkpoint.locate import demo_head, demo_target, locate
+from engine.checkpoint.sizes import language_model, sizes
 from engine.drafter import Drafter
 from engine.drafter.head import build_head
 from engine.errors import CheckpointError, KnownError, LoadCancelled
@@ -256,23 +257,5 @@ def _quantization(checkpoint: Checkpoint) -> str:
 
 def _count_parameters(checkpoint: Checkpoint) -> int:
     """Of the language model alone, without MTP and vision. Packed tensors count what they stand for."""
-    total = 0
-    for name, entry in checkpoint.tensors.items():
-        if (
-            ".mtp." in f".{name}"
-            or "visual" in name
-            or "vision" in name
-            or name.endswith((".scales", ".biases", fp8.SCALE))
-        ):
-            continue
-        stem = name.removesuffix(".weight")
-        size = 1
-        for n in entry.shape:
-            size *= n
-        if entry.dtype == "U32" and f"{stem}.scales" in checkpoint.tensors:
-            block = checkpoint.quantization() or {}
-            own = block.get(stem)
-            bits = int((own if isinstance(own, dict) else block).get("bits", 4))
-            size = size * 32 // bits
-        total += size
-    return total
+    tensors = {entry.name: entry for entry in language_model(checkpoint.tensors)}
+    return sizes(tensors, checkpoint.quantization()).parameters

@@ -16,7 +16,7 @@ from engine.checkpoint.folder import open_folder
 from engine.checkpoint.head import prefix_of, read_head
 from engine.checkpoint.head_shapes import is_moe
 from engine.checkpoint.inventory import Unfit, check_tensors
-from engine.checkpoint.safetensors_header import MAX_HEADER, TensorEntry, parse_header
+from engine.checkpoint.safetensors_header import TensorEntry
 from engine.checkpoint.write import (
     WEIGHTS,
     require_absent,
@@ -28,13 +28,12 @@ from engine.checkpoint.write import (
 from engine.errors import CheckpointError
 from engine.hub.connection import Connection
 from engine.hub.errors import HubError
+from engine.hub.headers import INDEX, read_header, read_json
 from engine.hub.ranges import RangeClient
 from engine.hub.repo import RemoteFile, Repo, open_repo
 
 SOURCE = "source.json"
 """Beside the head: where it came from, and hashes."""
-_INDEX = "model.safetensors.index.json"
-_MAX_JSON = 64 * 2**20  # bytes; an index of a thousand experts has a tenth of it
 
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all) of the head."""
@@ -83,7 +82,7 @@ def extract_drafter(
     require_absent(folder)
     client = RangeClient(connection)
     repo = open_repo(connection, repo_id, revision)
-    config = _read_json(client, repo, "config.json")
+    config = read_json(client, repo, "config.json")
     files, entries = _look(client, repo)
     _require_whole(repo, config, entries)
     total = sum(entry.nbytes for entry in entries)
@@ -114,28 +113,17 @@ def extract_drafter(
     return done
 
 
-def _read_json(client: RangeClient, repo: Repo, name: str) -> dict[str, Any]:
-    file = client.open(repo, name)
-    try:
-        value = json.loads(client.read(file)) if file.size <= _MAX_JSON else None
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise HubError(f"{name} of {repo.id} is not a JSON object.", todo="Choose another repo, or tell its owner.")
-    return value
-
-
 def _look(client: RangeClient, repo: Repo) -> tuple[dict[str, RemoteFile], list[TensorEntry]]:
     """Shards with parts of the head by name, and the head's tensors in the order they lie there."""
     weight_map: Mapping[str, Any] = {}
-    if _INDEX in repo.files:
-        found = _read_json(client, repo, _INDEX).get("weight_map")
+    if INDEX in repo.files:
+        found = read_json(client, repo, INDEX).get("weight_map")
         weight_map = found if isinstance(found, dict) else {}
         names = {str(shard) for shard in _of_head(weight_map, weight_map.__getitem__)}
     else:
         names = {name for name in repo.files if PurePosixPath(name).match("*.safetensors") and "/" not in name}
     files = {name: client.open(repo, name) for name in sorted(names)}
-    held = [entry for file in files.values() for entry in _read_header(client, file).values()]
+    held = [entry for file in files.values() for entry in read_header(client, file).values()]
     entries = list(_of_head([entry.name for entry in held], {entry.name: entry for entry in held}.__getitem__))
     if not entries:
         raise HubError(
@@ -159,14 +147,6 @@ def _of_head(names: Iterable[str], value: Callable[[str], Any]) -> Iterator[Any]
     if prefix is None and "fc.weight" not in present:
         return
     yield from (value(name) for name in present if name.startswith(prefix or ""))
-
-
-def _read_header(client: RangeClient, file: RemoteFile) -> dict[str, TensorEntry]:
-    """Two small requests: how long the header is, and the header."""
-    length = struct.unpack("<Q", client.read(file, 0, 8))[0] if file.size >= 8 else 0
-    if not 0 < length <= min(MAX_HEADER, file.size - 8):
-        raise HubError(f"{file.name} of {file.repo} is no safetensors file.", todo="Choose another repo.")
-    return parse_header(client.read(file, 8, 8 + length), Path(file.name), 8 + length, file.size)
 
 
 def _require_whole(repo: Repo, config: Mapping[str, Any], entries: Iterable[TensorEntry]) -> None:

@@ -1,0 +1,190 @@
+"""Whether a pair fits: the estimate against what really lies in memory, and the verdict against what is free."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import huggingface_hub
+import mlx.core as mx
+import pytest
+from mlx.utils import tree_flatten
+
+from engine.backend import Backend, Compute, Device
+from engine.checkpoint.folder import Checkpoint, open_folder
+from engine.checkpoint.head_shapes import linear_shapes, norm_shapes
+from engine.checkpoint.safetensors_header import TensorEntry
+from engine.errors import CheckpointError
+from engine.hub import fit as fits
+from engine.hub.connection import Connection, Patience
+from engine.hub.errors import HubError
+from engine.hub.fit import Fit, Need, Verdict, fit, fit_of, head_tensors, need_of
+from engine.hub.headers import inspect_repo
+from engine.loading import load_drafter
+from engine.request import LoadOptions
+from engine.target.load import load_target
+from tests.support.fake_hub import FakeHub, FakeRepo, fake_hub
+from tests.support.tiny_pair import Shape, write_head, write_target
+
+GIB = 2**30
+SHAPE = Shape(hidden_size=128, mlp=256)
+
+
+def metal(limit: int) -> Backend:
+    return Backend(Device.METAL, "M", "g", Compute.STORED, 2048, True, 32 * GIB, limit)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeHub]:
+    with fake_hub() as hub:
+        yield hub
+    huggingface_hub.close_session()
+
+
+@pytest.mark.parametrize(
+    ("shape", "bits", "compute"),
+    [
+        (SHAPE, 4, "dense bfloat16"),
+        (SHAPE, 4, "float32"),
+        (SHAPE, 8, "stored"),
+        (SHAPE, None, "stored"),
+        (replace(SHAPE, tied=True), 4, "stored"),
+        (replace(SHAPE, experts=8), 4, "float32"),
+    ],
+)
+def test_the_estimate_is_what_lies_in_memory(
+    shape: Shape, bits: int | None, compute: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Target and head within half a percent of the loaded pair's bytes; caches within a step of the real ones."""
+    monkeypatch.setenv("PACENOTE_COMPUTE", compute)
+    target = write_target(tmp_path / "target", shape, bits=bits)
+    head = write_head(tmp_path / "head", shape)
+    options = LoadOptions(target=str(target), head=str(head))
+    estimate = fit_of(options, context=256)
+    checkpoint = open_folder(target)
+    loaded = load_target(checkpoint, fits.detect(), lambda done, total: None, threading.Event())
+    drafter = load_drafter(checkpoint, loaded, options)
+    in_memory = sum(p.nbytes for _, p in tree_flatten(loaded.model.parameters()))
+    assert estimate.need.target == pytest.approx(in_memory, rel=0.005)
+    assert estimate.need.head == pytest.approx(drafter.info.bytes, rel=0.005)
+    state = loaded.new_state()
+    loaded.hidden(mx.array([1] * 256), state)
+    of_target = sum(a.nbytes for a in state.arrays())
+    of_head = estimate.need.cache // 2  # one attention layer in each of the two
+    assert estimate.need.cache + estimate.need.recurrent - of_head == of_target
+    assert estimate.need.boundary == of_target + of_head
+
+
+def test_published_sizes_of_the_27b_pair() -> None:
+    """Reference mtp.md 1.1: the head has 810.0 MiB in 16 bit and 227.9 MiB in 4 bit."""
+    config = {
+        "hidden_size": 5120, "num_attention_heads": 24, "num_key_value_heads": 4, "head_dim": 256,
+        "intermediate_size": 17408, "num_hidden_layers": 64, "full_attention_interval": 4,
+        "linear_num_key_heads": 16, "linear_num_value_heads": 48, "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "vocab_size": 248320,
+    }  # fmt: skip
+    shapes = {**linear_shapes(config), **norm_shapes(config)}
+    entries = {}
+    for name, shape in shapes.items():
+        entries[f"{name}.weight"] = TensorEntry(f"{name}.weight", "BF16", shape, Path("x"), 0, 2 * prod(shape))
+    head = Checkpoint(Path("head"), {}, entries)
+    bare = Checkpoint(Path("target"), {"text_config": config}, {})
+    quantized = need_of(bare, head, context=8192)
+    dense = need_of(bare, head, context=8192, quantize_head=False)
+    assert dense.head / 2**20 == pytest.approx(810.0, abs=0.1)
+    assert quantized.head / 2**20 == pytest.approx(227.9, abs=0.2)
+    # 16 layers and the head's: 2 (keys, values) x 4 heads x 256 x 2 bytes x 8192 positions
+    assert quantized.cache == 17 * 2 * 4 * 256 * 2 * 8192
+    assert quantized.recurrent == 48 * (4 * 48 * 128 * 128 + 3 * (2 * 16 * 128 + 48 * 128) * 2)
+    assert need_of(bare, None, context=8192).cache == 16 * 2 * 4 * 256 * 2 * 8192
+
+
+def test_the_same_from_the_hub_without_a_tensor(server: FakeHub, tmp_path: Path) -> None:
+    """Range reads of headers give what the folder gives; not a byte of a tensor travels."""
+    folder = write_target(tmp_path / "model", SHAPE, bits=4)
+    server.repos, server.seen, server.faults = {}, [], []
+    server.add("owner/model", folder)
+    patience = Patience(tries=2, first_wait=0.0, longest_wait=0.0, stall=0.3)
+    found = inspect_repo(Connection(server.endpoint, None, patience), "owner/model")
+    here = open_folder(folder)
+    assert found.checkpoint.tensors.keys() == here.tensors.keys()
+    assert need_of(found.checkpoint, None, context=1024) == need_of(here, None, context=1024)
+    header = min(entry.start for entry in here.tensors.values())
+    assert server.sent == found.fetched == header + (folder / "config.json").stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"README.md": b"x"}, "no config.json"),
+        ({"config.json": b"{}"}, "no weights"),
+        ({"config.json": b"[]", "a.safetensors": b""}, "not a JSON object"),
+        ({"config.json": b"{}", "a.safetensors": b"short"}, "no safetensors file"),
+    ],
+)
+def test_a_repo_that_holds_no_model_says_so(files: dict[str, bytes], words: str, server: FakeHub) -> None:
+    server.repos = {"owner/model": FakeRepo("c0ffee" + 34 * "0", files)}
+    server.faults = []
+    with pytest.raises(HubError, match=words):
+        inspect_repo(Connection(server.endpoint), "owner/model")
+
+
+def test_verdicts_have_edges_and_numbers() -> None:
+    """At the limit it fits tightly, one byte above it does not; the sentence says how much is missing."""
+    need = Need(target=10 * GIB, head=0, cache=0, recurrent=0, boundary=0, working=0)
+
+    def at(limit: int) -> Fit:
+        return fit(need, 8192, metal(24 * GIB), limit)
+
+    assert at(10 * GIB).verdict is Verdict.TIGHT
+    assert at(10 * GIB - 1).verdict is Verdict.NOT
+    assert at(12 * GIB).verdict is Verdict.FITS
+    assert str(at(7 * GIB)) == (
+        "does not fit: needs about 10.0 GiB at 8,192 tokens, 7.0 GiB are free; 3.0 GiB more would be needed"
+    )
+
+
+def test_what_counts_is_the_smaller_of_free_memory_and_working_set() -> None:
+    """A static share of the memory is not enough: other programs live there too (reference ux.md 1.4)."""
+    need = Need(10 * GIB, 0, 0, 0, 0, 0)
+    busy = fit(need, 1, metal(24 * GIB), 5 * GIB)
+    assert (busy.limit, busy.verdict) == (5 * GIB, Verdict.NOT)
+    idle = fit(need, 1, metal(9 * GIB), 30 * GIB)
+    assert (idle.limit, idle.verdict) == (9 * GIB, Verdict.NOT)
+    assert "lends at most 9.0 GiB" in str(idle)
+
+
+def test_free_memory_is_live_and_held_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the model in use gives back is counted, and nothing is remembered between two looks."""
+    monkeypatch.setattr(fits, "free_memory", lambda: 10 * 2**20)
+    tight = fit_of(LoadOptions())
+    assert tight.verdict is Verdict.NOT
+    assert fit_of(LoadOptions(), held=GIB).verdict is Verdict.FITS
+    monkeypatch.setattr(fits, "free_memory", lambda: 8 * GIB)
+    assert fit_of(LoadOptions()).verdict is Verdict.FITS
+
+
+def test_a_longer_context_needs_more_and_never_more_than_the_model_reads() -> None:
+    short, long = fit_of(LoadOptions(), 1024), fit_of(LoadOptions(), 4096)
+    assert long.need.cache > short.need.cache
+    assert long.need.recurrent == short.need.recurrent
+    assert fit_of(LoadOptions(), 10**6).context == 4096
+
+
+def test_a_head_that_is_not_there_is_a_reason_and_no_error(tmp_path: Path) -> None:
+    target = write_target(tmp_path / "target", SHAPE, bits=4)
+    alone = fit_of(LoadOptions(target=str(target)))
+    assert (alone.need.head, alone.head_reason) == (0, "There is no MTP head in it.")
+    lost = fit_of(LoadOptions(target=str(target), head="owner/not-here"))
+    assert "not in the Hugging Face cache" in lost.head_reason
+    with pytest.raises(CheckpointError):
+        fit_of(LoadOptions(target=str(tmp_path / "nowhere")))
+    assert head_tensors(open_folder(target)) == {}
+
+
+def test_it_says_the_live_memory_of_this_machine() -> None:
+    """A real figure: between 1 MiB and the machine's memory."""
+    assert 2**20 < fits.free_memory() <= fits.detect().memory
