@@ -18,6 +18,8 @@ from engine.errors import CheckpointError, KnownError, LoadCancelled
 from engine.hub import extract
 from engine.hub.connection import Connection, Patience
 from engine.hub.extract import extract_drafter
+from tests.support import fp8_file
+from tests.support.expert_layouts import as_original, per_expert
 from tests.support.fake_hub import FakeHub, Fault, fake_hub
 from tests.support.rig import load_tiny
 from tests.support.tiny_pair import Shape, head_weights, write_head, write_target
@@ -213,3 +215,24 @@ def test_a_full_disk_a_taken_place_and_stop(hub: FakeHub, tmp_path: Path, monkey
     with pytest.raises(CheckpointError, match="There is something at"):
         extract_drafter(connection(hub), REPO, tmp_path / "head")
     assert hub.seen == [], "nobody was asked for what cannot be written"
+
+
+def test_a_mixture_in_fp8_blocks_comes_out_in_16_bit(hub: FakeHub, tmp_path: Path) -> None:
+    """From a model with single experts: one file, experts stacked, block scales gone, every source tensor hashed."""
+    shape = Shape(experts=4, hidden_size=160, mlp=288)
+    stored, _ = fp8_file.in_fp8(as_original(per_expert(head_weights(shape))))
+    published = tmp_path / "published"
+    published.mkdir()
+    fp8_file.save(published / "model.safetensors", stored)
+    config = {"model_type": shape.model_type, "text_config": shape.text_config(), **fp8_file.CONFIG}
+    (published / "config.json").write_text(json.dumps(config))
+    hub.add("owner/fp8", published)
+    done = extract_drafter(connection(hub), "owner/fp8", tmp_path / "head")
+    assert done.tensors.keys() == stored.keys()
+    inside = read_head(open_folder(published), shape.text_config())
+    alone = read_head(open_folder(tmp_path / "head"), shape.text_config())
+    assert alone.weights.keys() == inside.weights.keys()
+    assert all(mx.array_equal(alone.weights[name], w) for name, w in inside.weights.items())
+    written = json.loads((tmp_path / "head" / "config.json").read_text())
+    assert written["model_type"] == "qwen3_5_moe_mtp"
+    assert "quantization_config" not in written
