@@ -30,7 +30,12 @@ from engine.events import (
 from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation, WhenFull
 from engine.telemetry.environment import conditions, environment
 from engine.telemetry.event_log import EventLog
+from engine.telemetry.export import ExportKind, export_logs
 from engine.telemetry.log import SessionLog
+from engine.telemetry.reader import Generation as LoggedReply
+from engine.telemetry.reader import Log
+from engine.telemetry.reader import read_files as read_logs
+from engine.telemetry.reader import with_older as log_files
 from engine.telemetry.stats import STAGES, StatsBuilder, merge, stage_shares
 from engine.telemetry.why import Part, speed_reason, time_parts
 
@@ -50,11 +55,14 @@ __all__ = [
     "Event",
     "EventLog",
     "ExactnessState",
+    "ExportKind",
     "Finished",
     "KnownError",
     "LoadCancelled",
     "LoadOptions",
     "LoadProgress",
+    "Log",
+    "LoggedReply",
     "Message",
     "Notice",
     "OutOfMemory",
@@ -74,8 +82,11 @@ __all__ = [
     "WhenFull",
     "conditions",
     "environment",
+    "export_logs",
     "load",
+    "log_files",
     "merge",
+    "read_logs",
     "speed_reason",
     "stage_shares",
     "time_parts",

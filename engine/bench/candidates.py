@@ -24,10 +24,10 @@ from engine.bench import environment
 from engine.bench.record import hardware
 from engine.bench.statistics import Ratio, Spread, speed_ratio, spread
 from engine.bench.synthetic import SHAPES, random_target
-from engine.bench.tables import table
 from engine.exactness import ladder
 from engine.exactness.explain import Difference, explain_first
 from engine.exactness.probe import probe
+from engine.tables import table
 from engine.target import Target
 
 WIDTHS = (3, 4)

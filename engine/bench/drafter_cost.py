@@ -24,11 +24,11 @@ from engine.bench import environment
 from engine.bench.record import hardware
 from engine.bench.statistics import Ratio, Spread, speed_ratio, spread
 from engine.bench.synthetic import SHAPES, random_head, random_target
-from engine.bench.tables import table
 from engine.drafter import Drafter, HeadState
 from engine.events import DrafterInfo
 from engine.request import Sampler
 from engine.sampling import Chooser
+from engine.tables import table
 from engine.target import Target
 
 HISTORY = 64

@@ -14,13 +14,13 @@ from engine.bench.arms import Task, again, block_arm, classic_arm
 from engine.bench.experiment import Comparison, Experiment, Outcome
 from engine.bench.prompts import Prompt
 from engine.bench.rig import CONVERTED, DENSE, QUANTIZED, Rig, usable_widths
-from engine.bench.tables import table
 from engine.checkpoint.convert import quantize_drafter
 from engine.checkpoint.folder import open_folder
 from engine.drafter import Drafter
 from engine.errors import KnownError
 from engine.loading import head_checkpoint, load_drafter
 from engine.request import LoadOptions
+from engine.tables import table
 from engine.target import Target
 from engine.telemetry.stats import merge
 

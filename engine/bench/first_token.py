@@ -27,13 +27,13 @@ from typing import Any
 from engine.bench.environment import Machine, admit, look
 from engine.bench.record import hardware
 from engine.bench.statistics import bootstrap_median
-from engine.bench.tables import table
 from engine.chat.tokenizer import Tokenizer
 from engine.engine import Engine
 from engine.errors import KnownError
 from engine.events import EngineInfo, Finished
 from engine.loading import Pair, load_pair
 from engine.request import LoadOptions, Message, Request, Sampler
+from engine.tables import table
 
 NEVER = threading.Event()
 BOUND = 1.3

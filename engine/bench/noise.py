@@ -21,11 +21,11 @@ import mlx.core as mx
 from engine.bench.arms import Task, begin
 from engine.bench.prompts import CHECK, read_prompts
 from engine.bench.rig import Rig, load_rig
-from engine.bench.tables import table
 from engine.decode import speculative
 from engine.drafter import Drafter
 from engine.request import LoadOptions, Sampler
 from engine.sampling import Chooser
+from engine.tables import table
 
 OTHER_SEED = 0x9E3779B9
 """Added to the reply's seed for the independent drafter; any other stream would do."""

@@ -19,6 +19,7 @@ from engine.bench.experiment import Outcome
 from engine.bench.statistics import CONFIDENCE, QUIET_BAND, RESAMPLES
 from engine.errors import KnownError
 from engine.events import DrafterInfo, EngineInfo
+from engine.tables import table
 
 VERSION = 1
 """Of the JSON file."""
@@ -109,7 +110,7 @@ def as_markdown(record: Record, raw: str) -> Iterator[str]:
     for outcome in record.outcomes:
         yield from _section(outcome)
     yield from ("", "## Environment", "")
-    yield from tables.table(("what", "value"), _environment(record))
+    yield from table(("what", "value"), _environment(record))
     yield from ("", "## How to read this", "")
     yield from _notes(record)
     yield from ("", "## Thrown away", "")

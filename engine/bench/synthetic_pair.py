@@ -29,13 +29,13 @@ from engine.bench import environment
 from engine.bench.record import hardware
 from engine.bench.statistics import Ratio, Spread, speed_ratio, spread
 from engine.bench.synthetic import SHAPES, random_head, random_target
-from engine.bench.tables import table
 from engine.decode import Line, classic, prefill, speculative
 from engine.drafter import Drafter, HeadState
 from engine.events import DrafterInfo, EndReason, ReplyStats
 from engine.exactness import ladder
 from engine.request import Sampler
 from engine.sampling import Chooser
+from engine.tables import table
 from engine.target import Rows
 from engine.telemetry.stats import StatsBuilder
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from engine.bench.check import ArmResult
 from engine.bench.experiment import Equality, Judged, Outcome
 from engine.bench.statistics import Ratio
 from engine.events import ReplyStats
+from engine.tables import table
 from engine.telemetry.stats import STAGES, merge, stage_shares
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A Markdown table; columns are padded, so that it reads in a terminal too."""
-    cells = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(row[n]) for row in cells) for n in range(len(header))]
-    lines = [
-        "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |" for row in cells
-    ]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return lines
 
 
 def times(outcome: Outcome) -> list[str]:

@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     reply.add_argument("--prompt", metavar="TEXT", help="one reply, then exit; without it piped stdin is the prompt")
     reply.add_argument("--log", type=Path, metavar="FILE", help="append the session log, JSON Lines without text")
+    reply.add_argument("--log-text", action="store_true", help="the log holds texts and tokens too, to be verified")
     parser.set_defaults(usage_error=parser.error)
 
 
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
         request = _request(args)
     except ValueError as error:
         args.usage_error(str(error))
+    if args.log_text and args.log is None:
+        args.usage_error("--log-text needs --log FILE")
     prompt = args.prompt
     if prompt is None and not sys.stdin.isatty():
         prompt = sys.stdin.read()
@@ -58,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         args.usage_error("the prompt is empty")
     engine = load_engine(load_options(args))
     try:
-        log = EventLog(args.log) if args.log else None
+        log = EventLog(args.log, content=args.log_text) if args.log else None
         session = ChatSession(engine, request, Conversation(args.system), Seeds(args.seed), log)
         if prompt is None:
             session.talk()

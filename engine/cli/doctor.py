@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _routing(pair: Pair, asked: str | None) -> list[str]:
     """MLX's dispatch for this model's products on this machine's GPU, or on the one asked for."""
-    from engine.bench.tables import table
     from engine.exactness import ladder, routing
+    from engine.tables import table
 
     architecture = asked or pair.target.backend.architecture
     gpu = routing.Gpu.parse(architecture)

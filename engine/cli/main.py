@@ -13,7 +13,18 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from engine.cli import bench, chat, doctor, download, extract_drafter, probe, quantize_drafter, window
+from engine.cli import (
+    bench,
+    chat,
+    doctor,
+    download,
+    export_log,
+    extract_drafter,
+    probe,
+    quantize_drafter,
+    verify_log,
+    window,
+)
 from engine.errors import KnownError, LoadCancelled
 
 INTERRUPTED = 130
@@ -29,7 +40,9 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"pacenote {metadata.version('pacenote')}")
     root.set_defaults(run=window.run)
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (chat, download, bench, probe, quantize_drafter, extract_drafter, doctor):
+    for module in (
+        chat, download, bench, probe, quantize_drafter, extract_drafter, verify_log, export_log, doctor,
+    ):  # fmt: skip
         command = commands.add_parser(module.NAME, help=module.HELP, description=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run=module.run)

@@ -13,15 +13,14 @@ from engine.telemetry.log import SessionLog
 class EventLog:
     """Writes a chat's events as JSON Lines. Does not raise for what a disk does; `take_notice` says it, once.
 
-    Text of the chat is not written.
-
     Args:
         path: of the newest file; older ones lie beside it.
         files: how many files are kept in all.
+        content: also write messages, tokens and replies. Off: no word of the chat is in the log.
     """
 
-    def __init__(self, path: Path, files: int = 5) -> None:
-        self._log = SessionLog(path, files=files)
+    def __init__(self, path: Path, files: int = 5, *, content: bool = False) -> None:
+        self._log = SessionLog(path, files=files, content=content)
         self._prefill: PrefillProgress | None = None
 
     def begin(self, info: EngineInfo, request: Request, *, detailed: bool) -> None:

@@ -1,14 +1,22 @@
-"""Session logs for spreadsheets."""
+"""Session logs for others: the lines themselves, tables for a spreadsheet, a record to read."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
-from collections.abc import Sequence
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import TextIO
 
+from engine.errors import KnownError
 from engine.events import ReplyStats
-from engine.telemetry.reader import Generation, rounds_of
+from engine.telemetry.markdown import as_markdown
+from engine.telemetry.reader import Generation, Log, read_files, rounds_of
 from engine.telemetry.schema import ROUND_FIELDS
 
 ROUND_COLUMNS = ("gen", *ROUND_FIELDS, "parked")
@@ -21,6 +29,94 @@ REPLY_COLUMNS = (
     *(f.name for f in dataclasses.fields(ReplyStats) if f.name not in ("accepted_at", "drafted_at")),
     *_DERIVED,
 )
+
+
+class ExportKind(StrEnum):
+    """What an export is. The value names it on a command line."""
+
+    LINES = "jsonl"
+    REPLIES = "csv"
+    ROUNDS = "rounds-csv"
+    RECORD = "md"
+
+    @property
+    def suffix(self) -> str:
+        return ".csv" if self is ExportKind.ROUNDS else f".{self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """replies: how many are in the export. problems: what was found wrong with the logs; see `Log`."""
+
+    replies: int
+    problems: tuple[str, ...]
+
+
+def export_logs(
+    files: Sequence[Path],
+    kind: ExportKind,
+    target: Path,
+    chosen: Callable[[Generation], bool] = lambda _: True,
+    *,
+    last: int | None = None,
+) -> Exported:
+    """Write an export of some log files to `target`, in one piece: it is there whole or not at all.
+
+    Args:
+        files: in the order in which they were written.
+        chosen: which replies. last: of these only so many, the newest.
+
+    Raises:
+        KnownError: the logs cannot be read, hold no such reply, or the disk refuses.
+    """
+    try:
+        log = read_files(files)
+    except OSError as error:
+        raise KnownError(
+            "A session log cannot be read.", kept="Nothing was changed.", todo="Name another file.", detail=str(error)
+        ) from error
+    wanted = tuple(g for g in log.generations if chosen(g))
+    log = dataclasses.replace(log, generations=wanted if last is None else wanted[-last:])
+    if not log.generations:
+        raise KnownError(
+            "There is no such reply in the session log.", kept="Nothing was written.", todo="Choose other replies."
+        )
+    part = target.with_name(f"{target.name}.part")
+    try:
+        part.write_text(_text(files, log, kind), encoding="utf-8", newline="")
+        os.replace(part, target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise KnownError(
+            "The session log could not be exported.",
+            kept="The log itself is unchanged.",
+            todo="Choose another folder, or free some space.",
+            detail=f"{target}: {error}",
+        ) from error
+    return Exported(len(log.generations), log.problems)
+
+
+def _text(files: Iterable[Path], log: Log, kind: ExportKind) -> str:
+    out = io.StringIO()
+    if kind is ExportKind.LINES:
+        copy_lines(files, {g.id for g in log.generations}, out)
+    elif kind is ExportKind.RECORD:
+        out.writelines(f"{line}\n" for line in as_markdown(log))
+    else:
+        (replies_csv if kind is ExportKind.REPLIES else rounds_csv)(log.generations, out)
+    return out.getvalue()
+
+
+def copy_lines(files: Iterable[Path], ids: set[str], out: TextIO) -> None:
+    """The lines of these replies as they are. What belongs to no reply is left out."""
+    for file in files:
+        for line in file.read_bytes().splitlines():
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict) and row.get("gen") in ids:
+                out.write(line.decode("utf-8") + "\n")
 
 
 def rounds_csv(generations: Sequence[Generation], out: TextIO) -> int:

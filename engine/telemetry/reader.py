@@ -8,6 +8,7 @@ themselves.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -45,17 +46,26 @@ class Log:
 
 def read(path: Path, *, older: bool = False) -> Log:
     """Reads a log file. older: with the rotated files beside it, oldest first. Raises OSError."""
-    files = [path]
-    if older:
-        n = 1
-        while (file := rotated(path, n)).exists():
-            files.insert(0, file)
-            n += 1
+    return read_files(with_older(path) if older else [path])
+
+
+def read_files(files: Iterable[Path]) -> Log:
+    """Reads several files as one log. Raises OSError."""
     collector = _Collector()
     for file in files:
         with file.open("rb") as lines:
             collector.read(file.name, lines)
     return collector.log()
+
+
+def with_older(path: Path) -> list[Path]:
+    """The rotated files beside a log, oldest first, then the log itself where it exists."""
+    files = [path] if path.exists() else []
+    n = 1
+    while (file := rotated(path, n)).exists():
+        files.insert(0, file)
+        n += 1
+    return files
 
 
 def read_lines(lines: Iterable[bytes], name: str = "log") -> Log:
@@ -95,6 +105,30 @@ def unsaid(generation: Generation) -> list[str]:
     """Figures that a footer of an earlier release does not hold, so that they cannot be compared."""
     said = (generation.footer or {}).get("stats", {})
     return [name for name in schema.LATER_STATS if name not in said]
+
+
+def order_problems(generation: Generation) -> list[str]:
+    """Where the rounds of a complete reply do not follow each other, or are not the tokens of its footer."""
+    found, rounds = [], generation.rounds
+    for place, round_ in enumerate(rounds):
+        if round_.index != place:
+            found.append(f"round {round_.index} stands where round {place} belongs")
+    for one, next_ in itertools.pairwise(rounds):
+        if next_.position != one.position + one.emitted:
+            found.append(f"round {next_.index} does not begin where round {one.index} ended")
+    tokens = tokens_of(generation)
+    written = [token for round_ in rounds for token in round_.tokens]
+    if tokens is not None and list(tokens[len(tokens) - len(written) :]) != written:
+        found.append("the tokens of the rounds are not the last ones of the footer")
+    return found
+
+
+def tokens_of(generation: Generation) -> tuple[int, ...] | None:
+    """All token ids of the reply, None where they were not logged."""
+    tokens = (generation.footer or {}).get("tokens")
+    if not isinstance(tokens, list) or not all(isinstance(t, int) and not isinstance(t, bool) for t in tokens):
+        return None
+    return tuple(tokens)
 
 
 class _Collector:

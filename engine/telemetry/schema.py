@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.events import EngineInfo, Finished, Notice, PrefillProgress, ReplyStats, Round
-from engine.request import Request
+from engine.request import Message, Request, Sampler, Segment
 from engine.telemetry.environment import Conditions, Environment
 
 VERSION = 1
@@ -67,6 +67,43 @@ def header_row(
     if content:
         row["content"] = {"messages": messages, "stop": stop, "begun": begun}
     return row
+
+
+def request_from(header: Row) -> Request:
+    """The request of a reply that was logged with content, to write it again from its beginning.
+
+    What was there when the reply went on (`Request.begun`) is a part of the reply, so it is left out here.
+
+    Raises:
+        ValueError: the log holds no texts, or not such as this version writes.
+    """
+    asked, content = header.get("request"), header.get("content")
+    if not isinstance(content, dict):
+        raise ValueError("its texts were not logged")
+    if not isinstance(asked, dict):
+        raise ValueError("a header needs `request`")
+    known = {f.name for f in dataclasses.fields(Request)} - {"messages", "stop", "begun", "sampler"}
+    values = {name: asked[name] for name in known & asked.keys()}
+    try:
+        if not all(isinstance(text, str) for text in content["stop"]):
+            raise ValueError("a stop string of its request is none")
+        sampler = {**asked["sampler"]}
+        sampler["logit_bias"] = tuple((int(token), float(bias)) for token, bias in sampler.get("logit_bias", ()))
+        return Request(
+            messages=tuple(_message_from(message) for message in content["messages"]),
+            stop=tuple(content["stop"]),
+            sampler=Sampler(**sampler),
+            **values,
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"its request cannot be read: {error}") from error
+
+
+def _message_from(row: Row) -> Message:
+    if not isinstance(row["content"], str) or not isinstance(row["reasoning"], str):
+        raise ValueError("a message of its request has no text")
+    segments = tuple(Segment(s["kind"], tuple(s["tokens"])) for s in row["segments"])
+    return Message(row["role"], row["content"], row["reasoning"], segments, row["last_token"])
 
 
 def prefill_row(last: PrefillProgress, token: bool) -> Row:
