@@ -61,6 +61,7 @@ class Fault:
     status: answer with it and `headers`. cut: end the body after so many bytes. stall: send so many, then nothing
     until the hub closes. whole: ignore Range. circle: redirect to itself. shift: answer with other bytes than asked.
     etag: another state. more: bytes too many. flip: change the first byte of the body.
+    total: another size of the whole file in Content-Range.
     """
 
     match: str
@@ -74,6 +75,7 @@ class Fault:
     shift: int = 0
     etag: str = ""
     more: int = 0
+    total: int = 0
     flip: bool = False
 
 
@@ -284,7 +286,7 @@ class _Handler(BaseHTTPRequestHandler):
         if start > last:
             self._answer(416, b"", {"Content-Range": f"bytes */{len(data)}"})
             return
-        headers["Content-Range"] = f"bytes {start}-{last}/{len(data)}"
+        headers["Content-Range"] = f"bytes {start}-{last}/{fault.total or len(data)}"
         body = memoryview(data)[start : last + 1]
         self._answer(206, bytes(body) + fault.more * b"x" if fault.more else body, headers, fault)
 

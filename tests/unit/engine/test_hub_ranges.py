@@ -141,6 +141,7 @@ def test_what_passes_is_waited_out_and_no_byte_is_fetched_twice(faults: list[Fau
         ([Fault(STORAGE, 99, more=3)], HubError, "more of model.safetensors"),
         ([Fault(STORAGE, cut=10), Fault(STORAGE, etag="another")], FileChanged, "changed on the hub"),
         ([Fault(STORAGE, cut=10), Fault("HEAD", etag="another")], FileChanged, "changed on the hub"),
+        ([Fault(STORAGE, total=300_001)], FileChanged, "it has 300001 bytes, it had 300000"),
         ([Fault("HEAD .*safetensors", 99, status=500)], HubError, "fault of its own"),
     ],
 )
