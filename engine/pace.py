@@ -116,11 +116,7 @@ class Pace:
         self._width, self._look, self._parked_for = 0, 0, 0
         allowed = self._allowed()
         if speculation is Speculation.ALWAYS and allowed:
-            self._notices.append(
-                Notice(
-                    "width", f"{max(allowed)} rows in every round: speculation is set to always."
-                )
-            )
+            self._notices.append(Notice("width", f"{max(allowed)} rows in every round: speculation is set to always."))
 
     def next_width(self) -> int:
         """Rows of the next round; 1 is a classic step."""

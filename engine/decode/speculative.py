@@ -56,6 +56,8 @@ def speculative(
         drafts = drafter.draft_block(seed, hidden, width - 1, chooser, position, head)
         if detailed:
             mx.eval(drafts)
+        elif target.backend.start_every:
+            queue(*drafts)  # the device drafts while Python builds the verify forward
         drafted = perf_counter()
 
         rows = target.verify(mx.concatenate([token_array([line.last]), *drafts]), state)

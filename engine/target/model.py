@@ -65,9 +65,12 @@ class Target:
         return self._inner.norm.weight.dtype
 
     def new_state(self) -> TargetState:
+        every, replay = self.backend.start_every, self.backend.replay_recurrence
         slots: list[Slot] = [
-            RecurrentSlot(replay=self.backend.replay_recurrence) if layer.is_linear else KVCache()
-            for layer in self._inner.layers
+            RecurrentSlot(replay=replay, starts=bool(every) and n > 0 and n % every == 0)
+            if layer.is_linear
+            else KVCache()
+            for n, layer in enumerate(self._inner.layers)
         ]
         return TargetState(slots)
 

@@ -15,6 +15,8 @@ from mlx_lm.models.cache import ArraysCache
 from mlx_lm.models.gated_delta import gated_delta_update, normalize_qk
 from mlx_lm.models.qwen3_5 import GatedDeltaNet
 
+from engine.arrays import queue
+
 CONV, STATE = 0, 1
 """Places of the convolution window and the recurrent state in a slot."""
 
@@ -39,12 +41,14 @@ class RecurrentSlot(ArraysCache):
 
     recording: set by the target around a verify forward. tape: filled by the layer while recording.
     replay: record inputs and recompute on rollback, instead of keeping each row's state.
+    starts: when a block forward comes to this layer, start the device on what was built so far.
     """
 
-    def __init__(self, *, replay: bool) -> None:
+    def __init__(self, *, replay: bool, starts: bool = False) -> None:
         super().__init__(size=2)
         self.recording = False
         self.replay = replay
+        self.starts = starts
         self.tape: Tape | None = None
 
 
@@ -57,6 +61,8 @@ class RecordingDeltaNet(GatedDeltaNet):
         return super().__call__(inputs, mask, cache)
 
     def _recording_forward(self, inputs: mx.array, slot: RecurrentSlot) -> mx.array:
+        if slot.starts:
+            queue(inputs)
         batch, rows, _ = inputs.shape
         qkv = self.in_proj_qkv(inputs)
         z = self.in_proj_z(inputs).reshape(batch, rows, self.num_v_heads, self.head_v_dim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 
 import mlx.core as mx
 import pytest
@@ -45,6 +46,16 @@ def test_any_widths_give_the_tokens_and_caches_of_classic_decode(
         assert line.head.end == line.state.length, "the head was told of every token once"
     emitted = sum(r.emitted for r in reply.rounds)
     assert emitted == reply.accepted + len(reply.rounds) - sum(r.cut for r in reply.rounds) == length - 1
+
+
+def test_starting_the_device_early_changes_no_byte(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: the device runs the first layers of a block while Python builds the rest of it."""
+    reference = Rig(pair.target, pair.drafter, length=40).classic([1, 2, 3])
+    monkeypatch.setattr(pair.target, "backend", replace(pair.target.backend, start_every=1))
+    assert any(slot.starts for slot in pair.target.new_state().recurrent)
+    reply = Rig(pair.target, pair.drafter, length=40).speculative([1, 2, 3], 4)
+    assert reply.tokens == reference.tokens
+    assert state_bytes(reply.line.state) == state_bytes(reference.line.state)
 
 
 def test_the_tiny_pair_exercises_every_walk(pair: Pair) -> None:
