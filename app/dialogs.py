@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
-from app import __version__, sessionlog
+from app import __version__
 from app.store import Repository, export
 from engine import KnownError
 
@@ -57,16 +57,6 @@ def start_empty(error: KnownError) -> bool:
 
 def about(parent: QWidget) -> QMessageBox:
     return _box(parent, f"Pacenote {__version__}", "The same words, sooner. Runs entirely on this computer.", "")
-
-
-def export_log(parent: QWidget, sessions: Path, conversation_uid: str) -> str:
-    """Ask where, then write the session log there. Returns the file's name, "" when cancelled. Raises KnownError."""
-    name, _ = QFileDialog.getSaveFileName(
-        parent, "Export session log", str(Path.home() / "pacenote-session.jsonl"), "JSON Lines (*.jsonl)"
-    )
-    if name:
-        sessionlog.export(sessions, conversation_uid, Path(name))
-    return Path(name).name
 
 
 def export_chats(parent: QWidget, store: Repository, conversations: list[int], suggestion: str) -> str:

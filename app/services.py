@@ -38,7 +38,7 @@ class Services(QObject):
         self.settings = self.file.load()
         self.store = Repository(Database(paths.database))
         self.meter = Meter()
-        logs = SessionLogs(paths.sessions)
+        logs = SessionLogs(paths.sessions, lambda: self.settings.log_text)
         self.engine = EngineThread(load, logs, self, afterwards=import_lexers, kept=self._kept_chat)
         self.pump = Pump(self.engine, self)
         numbers = Numbers()

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.happenings import Ids
 from app.paths import make_private
-from engine import EngineInfo, Event, EventLog, KnownError, Notice, Request
+from engine import (
+    EngineInfo,
+    Event,
+    EventLog,
+    Exported,
+    ExportKind,
+    KnownError,
+    Notice,
+    Request,
+    export_logs,
+    log_files,
+)
 
 FILES = 3
 
 
 class SessionLogs:
-    """A `SessionSink`. Text of the chat is not written (the engine's default)."""
+    """A `SessionSink`.
 
-    def __init__(self, folder: Path) -> None:
+    content: asked at every reply, on the engine's thread: whether the log may hold the words of chats.
+    """
+
+    def __init__(self, folder: Path, content: Callable[[], bool] = lambda: False) -> None:
         self._folder = folder
+        self._content = content
         self._log: EventLog | None = None
         self._path = folder
 
@@ -26,7 +41,7 @@ class SessionLogs:
         self._path = log_path(self._folder, ids.conversation_uid)
         with contextlib.suppress(OSError):
             self._path.touch(mode=0o600)
-        self._log = EventLog(self._path, files=FILES)
+        self._log = EventLog(self._path, files=FILES, content=self._content())
         self._log.begin(info, request, detailed=detailed)
 
     def write(self, event: Event) -> None:
@@ -46,24 +61,14 @@ def log_path(folder: Path, conversation_uid: str) -> Path:
     return folder / f"{conversation_uid}.jsonl"
 
 
-def export(folder: Path, conversation_uid: str, target: Path) -> None:
-    """Write the whole log of a conversation to `target`, oldest first. Raises KnownError."""
-    current = log_path(folder, conversation_uid)
-    older = [current.with_name(f"{current.stem}.{n}{current.suffix}") for n in range(FILES - 1, 0, -1)]
-    parts = [path for path in older if path.exists()]
-    if current.exists():
-        parts.append(current)
+def log_parts(folder: Path, conversation_uid: str) -> list[Path]:
+    """The files of a conversation's log, oldest first; none when nothing was written yet."""
+    return log_files(log_path(folder, conversation_uid))
+
+
+def export(folder: Path, conversation_uids: Sequence[str], kind: ExportKind, target: Path) -> Exported:
+    """Write the logs of some conversations to `target`, oldest lines first. Raises KnownError."""
+    parts = [part for uid in conversation_uids for part in log_parts(folder, uid)]
     if not parts:
         raise KnownError("This chat has no session log yet.", todo="Send a message first.")
-    try:
-        with target.open("wb") as out:
-            for part in parts:
-                with part.open("rb") as source:
-                    shutil.copyfileobj(source, out)
-    except OSError as error:
-        raise KnownError(
-            "The session log could not be exported.",
-            kept="The log itself is unchanged.",
-            todo="Choose another folder, or free some space.",
-            detail=f"{target}: {error}",
-        ) from error
+    return export_logs(parts, kind, target)

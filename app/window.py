@@ -13,6 +13,7 @@ from app.chat.item import Item
 from app.chat.rehearsal import rehearse
 from app.errorcard import as_dict
 from app.modelwindow import ModelWindow
+from app.panel.logexport import LogExport
 from app.services import Services
 from app.theme import Theme
 from engine import KnownError, WhenFull
@@ -264,15 +265,16 @@ class MainWindow(ModelWindow):
 
     @Slot()
     def export_log(self) -> None:
-        conversation = self.services.chats.conversation()
-        if conversation is None:
-            return
-        try:
-            name = dialogs.export_log(self, self.services.paths.sessions, conversation.uid)
-            if name:
-                self.toast.show_text(f"Exported to {name}", "")
-        except KnownError as error:
-            self.on_error(as_dict(error))
+        current = self.services.chats.conversation()
+        chats = [(chat.uid, chat.title) for chat in self.services.store.conversations()]
+        dialog = LogExport(self.services.paths.sessions, chats, current.uid if current is not None else "", self)
+        dialog.exported.connect(self._on_exported)
+        dialog.failed.connect(self.on_error)
+        dialog.open()
+
+    @Slot(str)
+    def _on_exported(self, told: str) -> None:
+        self.toast.show_text(told, "")
 
     @Slot()
     def export_chat(self) -> None:

@@ -30,7 +30,7 @@ from engine.events import (
 from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation, WhenFull
 from engine.telemetry.environment import conditions, environment
 from engine.telemetry.event_log import EventLog
-from engine.telemetry.export import ExportKind, export_logs
+from engine.telemetry.export import Exported, ExportKind, export_logs
 from engine.telemetry.log import SessionLog
 from engine.telemetry.reader import Generation as LoggedReply
 from engine.telemetry.reader import Log
@@ -56,6 +56,7 @@ __all__ = [
     "EventLog",
     "ExactnessState",
     "ExportKind",
+    "Exported",
     "Finished",
     "KnownError",
     "LoadCancelled",

@@ -156,6 +156,13 @@ class Settings:
         "The next start goes on without reading it again. A large model writes hundreds of megabytes.",
         applies=Applies.NOW,
     )
+    log_text: bool = _setting(
+        False,
+        "Chat",
+        "Words of chats in the session log",
+        "The log of figures then holds prompts and replies too, so that another person can repeat them.",
+        applies=Applies.NOW,
+    )
     system_prompt: str = _setting("", "Chat", "System prompt", "Used by new chats.", lines=True)
     send_with: str = _setting(
         "enter",

@@ -20,6 +20,7 @@ from engine.cli import (
     download,
     export_log,
     extract_drafter,
+    models,
     probe,
     quantize_drafter,
     verify_log,
@@ -41,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     root.set_defaults(run=window.run)
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
     for module in (
-        chat, download, bench, probe, quantize_drafter, extract_drafter, verify_log, export_log, doctor,
+        chat, models, download, bench, probe, quantize_drafter, extract_drafter, verify_log, export_log, doctor,
     ):  # fmt: skip
         command = commands.add_parser(module.NAME, help=module.HELP, description=module.HELP)
         module.add_arguments(command)

@@ -22,6 +22,7 @@ from app.chat import composer
 from app.chat.empty import DEFAULT_EXAMPLES, examples
 from app.chat.item import Item, caption
 from app.chat.sidebar import ID_ROLE
+from app.panel.logexport import LogExport
 from app.panel.meter import stats_dict
 from app.replay import Pieces
 from app.services import Services
@@ -626,15 +627,18 @@ def test_the_session_log_is_exported(
     target = tmp_path / "out.jsonl"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, **__: (str(target), ""))
     window.actions_by_key["export_log"].trigger()
+    window.findChild(LogExport).export.click()
     rows = [json.loads(line) for line in target.read_text().splitlines()]
     kinds = [row["kind"] for row in rows]
     assert (kinds[0], kinds[-1]) == ("header", "footer")
     assert kinds.count("round") > 3
     assert "secret words" not in target.read_text(), "no text of the chat unless asked for"
-    target.unlink()
-    monkeypatch.setattr(sessionlog.shutil, "copyfileobj", _full)
+    monkeypatch.setattr("engine.telemetry.export.os.replace", _full)
+    qtbot.waitUntil(lambda: window.findChild(LogExport) is None)
     window.actions_by_key["export_log"].trigger()
+    window.findChild(LogExport).export.click()
     assert "could not be exported" in window.banner.text
+    window.findChild(LogExport).reject()
 
 
 def _full(*_: object) -> None:

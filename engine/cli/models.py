@@ -1,0 +1,98 @@
+"""`pacenote models`: what is on this computer, what could be fetched, and whether it fits."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from engine.cli.interrupt import interruptible
+
+NAME = "models"
+HELP = "models on this computer and in the catalogue, with the memory they need"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "place", nargs="?", metavar="PLACE", help="only this: a folder, a cached repo, or one on the hub"
+    )
+    parser.add_argument(
+        "--context", type=int, metavar="N", help="tokens of context to count memory for (default: 8192)"
+    )
+    parser.add_argument("--check", action="store_true", help="compare every entry of the catalogue with the hub")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.check:
+        return _check()
+    if args.place:
+        print(f"{args.place}: {_fit_of(args.place, args.context)}")
+        return 0
+    for line in _listing(args.context):
+        print(line)
+    return 0
+
+
+def _listing(context: int | None) -> Iterator[str]:
+    # Here, not above: they import MLX, and `pacenote --help` should not.
+    from engine.hub.catalogue import catalogue
+    from engine.hub.errors import size
+    from engine.hub.fit import fit_of
+    from engine.hub.local import find_local
+    from engine.request import LoadOptions
+
+    pairs = catalogue()
+    found = find_local(pairs)
+    yield "On this computer"
+    yield f"  demo pair: {fit_of(LoadOptions(), context)}"
+    for model in found.models:
+        head = f"head {model.head}" if model.head else "head inside" if model.has_head else "no head: classic speed"
+        yield f"  {model.place}: {size(model.bytes)}, {model.quantization}, {head}"
+        yield f"    {fit_of(LoadOptions(target=model.place, head=model.head or None), context)}"
+    for broken in found.unusable:
+        yield f"  {broken.place} cannot be used: {broken.reason}"
+    yield ""
+    yield "Catalogue"
+    for pair in pairs:
+        facts = [f"about {size(pair.bytes)}" if pair.bytes else "size not known", pair.quantization]
+        if pair.acceptance:
+            facts.append(f"acceptance about {100 * pair.acceptance:.0f} % at block {pair.acceptance_block}")
+        facts.append(f"licence {pair.licence or 'not known'}")
+        facts.append(f"checked {pair.checked}" if pair.checked else "never compared with the hub")
+        yield f"  {pair.name}: {', '.join(facts)}"
+        yield f"    pacenote download {pair.target}"
+        yield f"    pacenote download {pair.head}" if pair.head else f"    pacenote extract-drafter {pair.original}"
+
+
+def _fit_of(place: str, context: int | None) -> str:
+    from engine.checkpoint.locate import locate
+    from engine.errors import CheckpointError
+    from engine.hub.connection import Connection
+    from engine.hub.fit import fit_checkpoints, fit_of
+    from engine.hub.headers import inspect_repo
+    from engine.request import LoadOptions
+
+    try:
+        locate(place)
+    except CheckpointError:
+        if place.count("/") != 1:
+            raise
+        with interruptible() as stop:
+            found = inspect_repo(Connection(stop=stop), place)
+        return f"{fit_checkpoints(found.checkpoint, found.checkpoint, context)} (from its headers on the hub)"
+    return str(fit_of(LoadOptions(target=place), context))
+
+
+def _check() -> int:
+    from engine.hub.catalogue import catalogue, check
+    from engine.hub.connection import Connection
+
+    wrong = 0
+    with interruptible() as stop:
+        for pair in catalogue():
+            found = check(Connection(stop=stop), pair)
+            wrong += bool(found.problems)
+            print(f"{pair.name}: {'differs' if found.problems else 'as the hub says'}")
+            for problem in found.problems:
+                print(f"  {problem}")
+    print(f"{wrong} of {len(catalogue())} entries differ.")
+    return 1 if wrong else 0
