@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlx_lm.models.switch_layers import SwitchGLU
 
-from engine.exactness.kernels import ForcedQmv, Gather, OneRow, Scope
+from engine.exactness.kernels import ForcedQmv, Gather, OneRow, QmvRows, Scope
 from engine.exactness.kernels.forced_qmv import fitting_chunk
 from engine.exactness.modules import wrap
 
-KERNELS = [OneRow(), Gather(), ForcedQmv(8), ForcedQmv(32), ForcedQmv(256)]
+KERNELS = [OneRow(), Gather(), ForcedQmv(8), ForcedQmv(32), ForcedQmv(256), QmvRows(16, [])]
+"""The last one serves no shape, as everywhere but on Apple GPUs; tests/virtual_metal has it at work."""
 
 
 class Holder(nn.Module):

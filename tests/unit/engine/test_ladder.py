@@ -10,7 +10,7 @@ import pytest
 
 from engine.events import ExactnessState
 from engine.exactness import cache, ladder
-from engine.exactness.kernels import Attention, ForcedQmv, Stock
+from engine.exactness.kernels import Attention, ForcedQmv, Stock, qmv_rows
 from engine.loading import Pair
 from engine.request import Sampler
 from engine.target import Target
@@ -208,6 +208,24 @@ def test_verdicts_are_kept_and_any_change_probes_again(pair: Pair, tmp_path, mon
     assert len(others) == 5
     (tmp_path / "verdicts" / f"{key}.json").write_text('{"verdict": {}}')
     assert cache.recall(key) is None, "a damaged file only costs the probe"
+
+
+def test_a_kept_qmv_rows_comes_back_with_the_shapes_it_serves(
+    pair: Pair, target: Target, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is checked on the device before it is used again; a kernel that cannot run has not passed."""
+    monkeypatch.setenv("PACENOTE_CACHE_DIR", str(tmp_path))
+    served = qmv_rows.Served(1024, 16, 4, 64, True)
+    assert cache.remember("key", ladder.Decision(pair.info.verdict, ladder.Engaged("qmv_rows", 32, 140, (served,))))
+    kept = cache.recall("key")
+    assert kept is not None
+    assert kept.engaged is not None
+    assert kept.engaged.served == (served,)
+    ladder.engage(target, kept.engaged)
+    assert target.scope.kernel.name == "qmv_rows"
+    assert not ladder.holds(target, kept, (2, 3))
+    assert ladder.holds(target, ladder.Decision(pair.info.verdict, ladder.Engaged("forced_qmv", 32, 140)), (2, 3))
+    assert ladder.holds(target, ladder.Decision(pair.info.verdict, None), (2, 3))
 
 
 def test_a_cache_that_cannot_be_written_costs_only_the_probe(pair: Pair, tmp_path, monkeypatch) -> None:
