@@ -16,6 +16,9 @@ from engine.exactness.modules import wrap
 KERNELS = [OneRow(), Gather(), ForcedQmv(8), ForcedQmv(32), ForcedQmv(256), QmvRows(16, [])]
 """The last one serves no shape, as everywhere but on Apple GPUs; tests/virtual_metal has it at work."""
 
+INPUTS = 192
+"""Not 64 or 128: gather leaves those to one-row calls."""
+
 
 class Holder(nn.Module):
     def __init__(self, layer: nn.Module) -> None:
@@ -39,11 +42,11 @@ def rows_alone(layer: nn.Module, x: mx.array) -> mx.array:
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 def test_linear(kernel, outputs: int, packed: bool, bias: bool) -> None:
     """Ragged outputs (100) have no chunk and fall back to rows."""
-    linear: nn.Module = nn.Linear(64, outputs, bias=bias)
+    linear: nn.Module = nn.Linear(INPUTS, outputs, bias=bias)
     if packed:
         linear = nn.QuantizedLinear.from_linear(linear, group_size=32, bits=4)
     layer, scope = scoped(linear)
-    x = mx.random.normal((1, 3, 64))
+    x = mx.random.normal((1, 3, INPUTS))
     expected = rows_alone(layer, x)
     scope.kernel = kernel
     with scope.verifying(3):
@@ -54,8 +57,8 @@ def test_linear(kernel, outputs: int, packed: bool, bias: bool) -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS[:3], ids=lambda k: k.name)
 def test_tied_head(kernel) -> None:
-    layer, scope = scoped(nn.QuantizedEmbedding.from_embedding(nn.Embedding(96, 64), group_size=32, bits=4))
-    x = mx.random.normal((4, 64))
+    layer, scope = scoped(nn.QuantizedEmbedding.from_embedding(nn.Embedding(96, INPUTS), group_size=32, bits=4))
+    x = mx.random.normal((4, INPUTS))
     expected = mx.concatenate([layer.as_linear(x[j : j + 1]) for j in range(4)])
     scope.kernel = kernel
     with scope.verifying(4):
