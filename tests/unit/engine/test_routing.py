@@ -92,6 +92,23 @@ def test_other_kernels() -> None:
     assert route(Gpu(13, "g"), Product(2, 512, 512, mode="nvfp4")) is Kernel.QMV_WIDE
 
 
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "bits", "kernel"),
+    [
+        (512, 12, 4, Kernel.QMV_FAST),  # outputs need not be a multiple of 8
+        (768, 512, 4, Kernel.QMV),
+        (768, 512, 8, Kernel.QMV_FAST),
+        (512, 512, 6, Kernel.QMV_FAST),
+        (128, 512, 6, Kernel.QMV),  # qmv_quad is for powers of two
+        (128, 512, 8, Kernel.QMV_QUAD),
+    ],
+)
+def test_the_kernel_of_one_row(inputs: int, outputs: int, bits: int, kernel: Kernel) -> None:
+    """As MLX 0.32.4's library has it: K alone decides, in blocks that depend on the bits."""
+    for gpu in ALL_GPUS:
+        assert route(gpu, Product(1, inputs, outputs, bits=bits)) is kernel
+
+
 def test_names_that_are_no_apple_gpu() -> None:
     assert Gpu.parse("x86_64") is None
     assert Gpu.parse("sm_90") is None
