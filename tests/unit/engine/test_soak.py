@@ -45,9 +45,9 @@ def test_every_reply_of_random_chats_is_that_of_a_cold_replay(sensitive: Pair, t
     if template == "rewriting":
         tokenizer = Tokenizer.load(write_tiny_tokenizer(tmp_path / "tokenizer", template=REWRITING))
         pair = replace(pair, tokenizer=tokenizer)
-    found = soak(pair, tmp_path / "kept.safetensors", 5, range(3))
+    found = soak(pair, tmp_path / "kept.safetensors", 5, range(2))
     assert found.differences == []
-    assert found.replies > 5
+    assert found.replies > 4
     assert found.restored > found.prompt / 5, "it is about warm caches"
 
 
