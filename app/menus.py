@@ -55,8 +55,14 @@ MENUS: tuple[tuple[str, tuple[Entry | None, ...]], ...] = (
         (
             Entry("stop", "Stop", "stop", ("Ctrl+.", "Esc")),
             Entry("again", "Regenerate", "regenerate", ("Ctrl+R",)),
+            Entry("go_on", "Continue", "go_on", ("Ctrl+Shift+R",)),
             Entry("edit_last", "Edit Last Message", "edit_last", ("Ctrl+Shift+Up",)),
             None,
+            Entry("attach", "Attach Files…", "attach", ("Ctrl+Shift+A",)),
+            Entry("save_template", "Save as Template…", "save_template"),
+            Entry("manage_templates", "Prompt Templates…", "manage_templates", ("Ctrl+Shift+T",)),
+            None,
+            Entry("chat_settings", "Chat Settings…", "chat_settings", ("Ctrl+Shift+,",)),
             Entry("rename", "Rename Chat…", "rename_chat"),
             # No shortcut: in a text field the key deletes a word. The list of chats has its own.
             Entry("delete", "Delete Chat", "delete_chat"),
@@ -67,6 +73,7 @@ MENUS: tuple[tuple[str, tuple[Entry | None, ...]], ...] = (
         (
             Entry("sidebar", "Sidebar", "toggle_sidebar", ("Ctrl+Alt+S",), checkable=True),
             Entry("panel", "Pace Panel", "toggle_panel", ("Ctrl+Alt+P",), checkable=True),
+            Entry("speculation_view", "Speculation View", "speculation_view", ("Ctrl+Alt+D",), checkable=True),
             None,
             Entry("latest", "Jump to Latest", "jump_to_latest", ("Ctrl+End",)),
         ),

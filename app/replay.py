@@ -123,8 +123,8 @@ class ScriptedEngine:
         reasoning, answer = self._script(request)
         tokens = [("reasoning", part) for part in self._pieces.cut(reasoning)]
         tokens += [("answer", part) for part in self._pieces.cut(answer)]
-        cut_off = len(tokens) > request.max_tokens
-        tokens = tokens[: request.max_tokens]
+        cut_off = len(tokens) > request.max_tokens + len(request.begun)
+        tokens = tokens[: request.max_tokens + len(request.begun)]
         rng = random.Random(request.seed)
         rounds: list[Round] = []
         said = {"reasoning": "", "answer": ""}
@@ -134,13 +134,19 @@ class ScriptedEngine:
                 said[channel] += part
                 yield Text(part, "answer" if channel == "answer" else "reasoning")
 
-        yield from say(tokens[:1])
-        at = min(1, len(tokens))
+        # A reply that goes on is told from its beginning; what is begun costs no rounds.
+        begun = min(len(request.begun), len(tokens))
+        at = min(begun + 1, len(tokens))
+        yield from say(tokens[:at])
         while at < len(tokens) and not stop.is_set():
             if self._gate is not None:
                 self._gate(len(rounds))
             round_ = self._round(request, rng, len(rounds), len(prompt) + at, len(tokens) - at)
-            yield from say(tokens[at : at + round_.emitted])
+            ends = [(len(said["answer"]), len(said["reasoning"]))]
+            for token in tokens[at : at + round_.emitted]:
+                yield from say([token])
+                ends.append((len(said["answer"]), len(said["reasoning"])))
+            round_ = replace(round_, ends=tuple(ends))
             at += round_.emitted
             rounds.append(round_)
             yield round_
@@ -154,7 +160,7 @@ class ScriptedEngine:
             segments=(Segment("prefill", prompt), Segment("decode", ids[:-1])),
             answer=said["answer"],
             reasoning=said["reasoning"],
-            stats=stats_of(rounds, len(prompt), token=at > 0),
+            stats=stats_of(rounds, len(prompt), token=at > begun),
             seed=request.seed,
         )
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Slot
-from PySide6.QtGui import QCloseEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QInputDialog
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog
 
-from app import dialogs, figures, menus
+from app import dialogs, menus
+from app.chat.chatsettings import ChatSettingsDialog
 from app.chat.item import Item
 from app.chat.rehearsal import rehearse
-from app.errorcard import as_dict
-from app.modelwindow import ModelWindow
-from app.panel.logexport import LogExport
+from app.chat.templates import TemplateDialog, TemplateMenu
+from app.filewindow import FileWindow
 from app.services import Services
+from app.store import Draft
+from app.store.attachments import compose
 from app.theme import Theme
-from engine import KnownError, WhenFull
+from engine import WhenFull
 
 
-class MainWindow(ModelWindow):
+class MainWindow(FileWindow):
     """Connects the parts. All decisions are in `Chats`, `Generations` and `ModelLoader`."""
 
     def __init__(self, services: Services, theme: Theme, *, crash_log: Path | None = None) -> None:
@@ -27,15 +29,20 @@ class MainWindow(ModelWindow):
         self._crash_log = crash_log
         self.actions_by_key = menus.build(self)
         self.header.more_menu.addActions(
-            [self.actions_by_key[key] for key in ("rename", "export_chat", "export_log", "delete")]
+            [self.actions_by_key[key] for key in ("chat_settings", "rename", "export_chat", "export_log", "delete")]
         )
         self.header.model_menu.addActions([self.actions_by_key[key] for key in ("open", "reload")])
+        self.templates = TemplateMenu(services.store, self.composer.menu)
+        self.composer.menu.addAction(self.actions_by_key["attach"])
+        self.composer.menu.addMenu(self.templates)
+        self.composer.menu.addActions([self.actions_by_key[key] for key in ("save_template", "manage_templates")])
+        self.setAcceptDrops(True)
         self._connect()
         self.restore_geometry()
         self.fold()
         self.on_model()
         services.chats.open_latest()
-        self._on_list()
+        self.show_list()
         self.composer.setFocus()
 
     def _connect(self) -> None:
@@ -59,14 +66,17 @@ class MainWindow(ModelWindow):
         self.services.checks.item_changed.connect(self.transcript.refresh)
         self.services.checks.failed.connect(self.on_error)
         self.transcript.act.connect(self._on_message_action)
-        self.empty.example.connect(chats.send)
+        self.empty.example.connect(chats.send_text)
+        self.composer.failed.connect(self.on_error)
+        self.templates.chosen.connect(self.composer.insert)
+        self.templates.failed.connect(self.on_error)
         self.composer.send.connect(chats.send)
         self.composer.stop.connect(chats.stop)
         self.composer.edited.connect(self._on_typed)
         self.composer.edit_last.connect(chats.edit_last)
         self.composer.cancel_edit.connect(chats.cancel_edit)
         self.toast.acted.connect(chats.undo)
-        chats.list_changed.connect(self._on_list)
+        chats.list_changed.connect(self.show_list)
         chats.opened.connect(self._on_opened)
         chats.appended.connect(self._on_appended)
         chats.draft_changed.connect(self._on_draft)
@@ -90,11 +100,11 @@ class MainWindow(ModelWindow):
     @Slot()
     def new_chat(self) -> None:
         self.services.chats.new_chat()
-        self._on_list()
+        self.show_list()
         self.composer.setFocus()
 
     @Slot()
-    def _on_list(self) -> None:
+    def show_list(self) -> None:
         chats = self.services.chats
         self.sidebar.show_conversations(
             chats.conversations(), chats.current, self.services.generations.live_conversations()
@@ -112,6 +122,7 @@ class MainWindow(ModelWindow):
         items = self.services.chats.items()
         self.transcript.set_items(items, to_end=to_end)
         self.stack.setCurrentWidget(self.transcript if items else self.empty)
+        self.composer.history = [item.content for item in items if item.role == "user" and item.content]
         self.find_bar.hide()
         self._show_title()
         self.refresh_live()
@@ -125,6 +136,8 @@ class MainWindow(ModelWindow):
     @Slot(object)
     def _on_appended(self, item: Item) -> None:
         self.transcript.append(item)
+        if item.role == "user" and item.content:
+            self.composer.history.append(item.content)
         self.stack.setCurrentWidget(self.transcript)
 
     @Slot()
@@ -137,36 +150,37 @@ class MainWindow(ModelWindow):
         self.sidebar.model.live = generations.live_conversations()
         self.sidebar.list.viewport().update()
         self.actions_by_key["stop"].setEnabled(chats.busy or self.services.loader.loading)
-        for key in ("again", "edit_last"):
+        for key in ("again", "go_on", "edit_last"):
             self.actions_by_key[key].setEnabled(bool(chats.current) and not chats.busy)
         for key in ("rename", "delete", "export_chat", "export_log"):
             self.actions_by_key[key].setEnabled(bool(chats.current))
 
     @Slot(int, int)
     def _on_finished(self, conversation: int, message: int) -> None:
-        self._on_list()
+        self.show_list()
         if conversation == self.services.chats.current:
             dialogs.announce(self.transcript, "The reply is complete")
 
-    @Slot(str)
-    def _on_draft(self, text: str) -> None:
-        self.composer.set_text(text)
+    @Slot(object)
+    def _on_draft(self, draft: Draft) -> None:
+        self.composer.set_draft(draft)
 
     @Slot()
     def _on_typed(self) -> None:
-        self.services.chats.note_draft(self.composer.text())
+        self.services.chats.note_draft(self.composer.draft())
 
     @Slot(str)
     def _on_search(self, text: str) -> None:
         self.services.chats.search = text
-        self._on_list()
+        self.show_list()
 
     @Slot(int)
     def _copy(self, message: int) -> None:
-        """The stored source, byte for byte; without the reasoning."""
+        """The stored source, byte for byte; without the reasoning. Of a user's message all that was sent."""
         for item in self.transcript.items:
             if item.id == message:
-                QGuiApplication.clipboard().setText(item.content)
+                text = compose(item.content, item.attachments) if item.attachments else item.content
+                QGuiApplication.clipboard().setText(text)
                 self.toast.show_text("Copied", "")
 
     @Slot(int)
@@ -177,7 +191,9 @@ class MainWindow(ModelWindow):
 
     @Slot(int, str)
     def _on_message_action(self, message: int, key: str) -> None:
-        if key == "regenerate":
+        if key == "go_on":
+            self.services.chats.go_on(message)
+        elif key == "regenerate":
             self.services.chats.regenerate(message)
         elif key == "leave_out":
             self.services.chats.regenerate(message, WhenFull.DROP_OLDEST)
@@ -203,6 +219,10 @@ class MainWindow(ModelWindow):
     @Slot()
     def regenerate(self) -> None:
         self.services.chats.regenerate_last()
+
+    @Slot()
+    def go_on(self) -> None:
+        self.services.chats.go_on_last()
 
     @Slot()
     def edit_last(self) -> None:
@@ -244,6 +264,41 @@ class MainWindow(ModelWindow):
                 self.services.chats.rename(number, title)
 
     @Slot()
+    def chat_settings(self) -> None:
+        chats = self.services.chats
+        dialog = ChatSettingsDialog(chats.options, self.services.settings, self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.changed.connect(chats.set_options)
+        dialog.open()
+
+    @Slot()
+    def attach(self) -> None:
+        paths, _ = QFileDialog.getOpenFileNames(self, "Attach text files")
+        self.composer.add_files(paths)
+        self.composer.setFocus()
+
+    @Slot()
+    def save_template(self) -> None:
+        self._template_dialog(self.composer.text())
+
+    @Slot()
+    def manage_templates(self) -> None:
+        self._template_dialog("")
+
+    def _template_dialog(self, text: str) -> None:
+        dialog = TemplateDialog(self.services.store, text, self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.failed.connect(self.on_error)
+        dialog.open()
+
+    @Slot()
+    def speculation_view(self) -> None:
+        """Mark on the text which round each token came of, or stop marking."""
+        on = self.actions_by_key["speculation_view"].isChecked()
+        self.services.generations.marked = on
+        self.transcript.show_marks(self.services.chats.trace_of if on else None)
+
+    @Slot()
     def delete_chat(self) -> None:
         self.services.chats.delete_conversation(self.services.chats.current)
 
@@ -264,50 +319,6 @@ class MainWindow(ModelWindow):
             QApplication.quit()
 
     @Slot()
-    def export_log(self) -> None:
-        current = self.services.chats.conversation()
-        chats = [(chat.uid, chat.title) for chat in self.services.store.conversations()]
-        dialog = LogExport(self.services.paths.sessions, chats, current.uid if current is not None else "", self)
-        dialog.exported.connect(self._on_exported)
-        dialog.failed.connect(self.on_error)
-        dialog.open()
-
-    @Slot(str)
-    def _on_exported(self, told: str) -> None:
-        self.toast.show_text(told, "")
-
-    @Slot()
-    def export_chat(self) -> None:
-        conversation = self.services.chats.conversation()
-        if conversation is not None:
-            self._export([conversation.id], f"{safe_name(conversation.title)}.md")
-
-    @Slot()
-    def export_all(self) -> None:
-        self._export([chat.id for chat in self.services.store.conversations()], "pacenote-chats.json")
-
-    def _export(self, conversations: list[int], suggestion: str) -> None:
-        try:
-            name = dialogs.export_chats(self, self.services.store, conversations, suggestion)
-            if name:
-                self.toast.show_text(f"Exported to {name}", "")
-        except KnownError as error:
-            self.on_error(as_dict(error))
-
-    @Slot()
-    def import_chats(self) -> None:
-        try:
-            added = dialogs.import_chats(self, self.services.store)
-        except KnownError as error:
-            self.on_error(as_dict(error))
-            return
-        if added:
-            self._on_list()
-            self.services.chats.open(added[-1])
-            self._on_list()
-            self.toast.show_text(f"Imported {figures.count(len(added), 'chat')}", "")
-
-    @Slot()
     def about(self) -> None:
         dialogs.about(self)
 
@@ -324,6 +335,14 @@ class MainWindow(ModelWindow):
         self.raise_()
         self.activateWindow()
 
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.composer.add_files([url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()])
+        event.acceptProposedAction()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         generations = self.services.generations
         generations.save_again()
@@ -334,9 +353,3 @@ class MainWindow(ModelWindow):
         self.services.chats.save_draft()
         self.save_geometry()
         super().closeEvent(event)
-
-
-def safe_name(title: str) -> str:
-    """A title as a file name."""
-    kept = "".join(c if c.isalnum() or c in " -_" else " " for c in title)
-    return "-".join(kept.split())[:40] or "chat"

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from app.chat.asking import Asking
 from app.chat.checks import Checks, receipt_text
+from app.chat.deletions import Deletions
 from app.chat.drafts import Drafts
 from app.chat.generations import Generations
 from app.chat.item import Item, from_stored
-from app.chat.requests import request_dict, request_from
+from app.chat.options import ChatOptions, OwnOptions
+from app.chat.trace import Trace, unpack
 from app.errorcard import as_dict
 from app.settings import Settings
-from app.store import Conversation, Repository, StoredMessage, StoreError
+from app.store import Conversation, Draft, Repository, StoredMessage, StoreError
 from app.store.repository import NEW_CHAT, title_from
-from engine import KnownError, Message, Request, WhenFull
+from engine import WhenFull
 
 
 class Chats(QObject):
@@ -28,13 +29,14 @@ class Chats(QObject):
     """Another chat, or another branch: show `items` anew. True: go to the end."""
     appended = Signal(object)
     """An Item was added at the end."""
-    draft_changed = Signal(str)
-    """Put this text into the composer."""
+    draft_changed = Signal(object)
+    """Put this Draft into the composer."""
     sent = Signal()
     """What was in the composer is in the store."""
     editing_changed = Signal(bool)
     deleted = Signal(str)
     """Something went out of sight; the text says what. `undo` brings it back."""
+    options_changed = Signal()
     failed = Signal(dict)
 
     def __init__(
@@ -49,11 +51,18 @@ class Chats(QObject):
         self._store = store
         self._generations = generations
         self._checks = checks
-        self.settings = settings
+        self._asking = Asking(store, generations, settings, self)
+        self._asking.failed.connect(self.failed)
+        self._options = OwnOptions(store)
         self.current = NEW_CHAT
         self.search = ""
         self._editing: StoredMessage | None = None
-        self._undo: Callable[[], None] | None = None
+        self._deletions = Deletions(store, self)
+        self._deletions.failed.connect(self.failed)
+        self._deletions.deleted.connect(self.deleted)
+        self._deletions.conversation_gone.connect(self._on_gone)
+        self._deletions.conversation_back.connect(self._on_back)
+        self._deletions.messages_changed.connect(self._on_messages_changed)
         self._drafts = Drafts(store, self)
         self._drafts.failed.connect(self.failed)
 
@@ -86,13 +95,34 @@ class Chats(QObject):
         if live is not None:
             return live
         item = from_stored(message)
-        if receipt is not None:
+        # A reply that went on after it was verified is another one.
+        if receipt is not None and receipt.get("tokens") == (item.figures or {}).get("tokens"):
             item.check = receipt_text(receipt)
         return item
 
     @property
     def busy(self) -> bool:
         return bool(self.current) and self._generations.busy(self.current)
+
+    # what a chat has of its own
+
+    @property
+    def settings(self) -> Settings:
+        return self._asking.settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        self._asking.settings = settings
+
+    @property
+    def options(self) -> ChatOptions:
+        """Of the open chat. A chat that does not exist yet has the settings', or what was chosen for it."""
+        return self._options.read(self.conversation(), self.settings)
+
+    def set_options(self, options: ChatOptions) -> None:
+        """For replies from now on. Those that are written keep the system prompt that they were written with."""
+        self._deletions.attempt(lambda: self._options.write(self.current, options))
+        self.options_changed.emit()
 
     # opening
 
@@ -117,14 +147,25 @@ class Chats(QObject):
     # writing
 
     @Slot(str)
-    def send(self, text: str) -> None:
+    def send_text(self, text: str) -> None:
+        """`send` without attachments."""
+        self.send(Draft(text))
+
+    @Slot(object)
+    def send(self, draft: Draft) -> None:
         """Commit the user's message, then ask for a reply. When the commit fails the text stays in the composer."""
-        if self.busy or not text.strip():
+        text, attachments = draft.text, draft.attachments
+        if self.busy or not (text.strip() or attachments):
             return
         try:
             conversation, parent = self._place_for_message()
             message = self._store.add_user_message(
-                conversation.id, parent, text, title=title_from(text), keep_draft=self._editing is not None
+                conversation.id,
+                parent,
+                text,
+                attachments=attachments,
+                title=title_from(text if text.strip() else attachments[0].name),
+                keep_draft=self._editing is not None,
             )
         except StoreError as error:
             self.failed.emit(as_dict(error))
@@ -135,7 +176,7 @@ class Chats(QObject):
         new = conversation.id != self.current
         self.current = conversation.id
         self.sent.emit()
-        reply = self._reply(conversation, message.id)
+        reply = self._asking.reply(conversation, message.id)
         if branched or new:
             self.editing_changed.emit(False)
             self.opened.emit(True)
@@ -157,49 +198,11 @@ class Chats(QObject):
         if conversation is None:
             with self._store.db.write():
                 conversation = self._store.create_conversation()
-                if self.settings.system_prompt:
-                    self._store.set_system_prompt(conversation.id, self.settings.system_prompt)
-            self._store.save_draft(NEW_CHAT, "")
+                self._options.write(conversation.id, self.options)
+                self._store.save_draft(NEW_CHAT, Draft())
             return self._store.conversation(conversation.id) or conversation, None
         path = self._store.path(conversation.id)
         return conversation, path[-1].id if path else None
-
-    def _reply(self, conversation: Conversation, parent: int, when_full: WhenFull | None = None) -> Item | None:
-        """Ask for a reply. None when that could not be saved; the user was told. when_full: in place of the setting."""
-        settings = self.settings
-        seed = settings.seed if settings.seed_mode == "fixed" else secrets.randbelow(2**32)
-        try:
-            request = Request(
-                messages=self._messages(conversation, parent),
-                sampler=settings.sampler(),
-                seed=seed,
-                max_tokens=settings.max_tokens,
-                speculation=settings.how_to_speculate(),
-                block_size=settings.block_size,
-                thinking=settings.how_to_reason(),
-                when_full=when_full or settings.what_when_full(),
-            )
-            message = self._store.begin_reply(
-                conversation.id, parent, seed=seed, request=request_dict(request), model={}
-            )
-        except KnownError as error:
-            self.failed.emit(as_dict(error))
-            return None
-        return self._generations.start(message, conversation.uid, request)
-
-    def _messages(self, conversation: Conversation, leaf: int) -> tuple[Message, ...]:
-        """The chat down to `leaf` as the engine wants it. Replies carry their segments; empty ones are left out."""
-        messages: list[Message] = []
-        if conversation.system_prompt:
-            messages.append(Message("system", conversation.system_prompt))
-        for stored in self._store.history(leaf):
-            if stored.role == "user":
-                messages.append(Message("user", stored.content))
-            elif stored.content or stored.reasoning:
-                segments = stored.reply.segments if stored.reply is not None else ()
-                last = stored.reply.last_token if stored.reply is not None else None
-                messages.append(Message("assistant", stored.content, stored.reasoning, segments, last))
-        return tuple(messages)
 
     @Slot()
     def stop(self) -> None:
@@ -214,33 +217,47 @@ class Chats(QObject):
         """
         if self.busy:
             return
-        try:
-            stored = self._store.message(message)
-            conversation = self._store.conversation(stored.conversation_id) if stored else None
-        except StoreError as error:
-            self.failed.emit(as_dict(error))
+        found = self._asking.find(message)
+        if found is None:
             return
-        if stored is None or conversation is None:
-            return
+        stored, conversation = found
         parent = stored.id if stored.role == "user" else stored.parent_id
         if parent is None:
             return
-        self._reply(conversation, parent, when_full)
+        self._asking.reply(conversation, parent, when_full)
         self.opened.emit(True)
         self.list_changed.emit()
 
     def check(self, item: Item) -> None:
         """Verify a reply: replay it by classic decode."""
+        found = self._asking.again(item.id)
+        if found is not None:
+            self._checks.start(item, *found)
+
+    @Slot(int)
+    def go_on(self, message: int) -> None:
+        """Let a reply that was cut go on."""
+        found = self._asking.find(message)
+        if self.busy or found is None or not from_stored(found[0]).can_go_on:
+            return
+        stored, conversation = found
+        if self._asking.go_on(conversation, stored) is not None:
+            self.opened.emit(True)
+            self.list_changed.emit()
+
+    @Slot()
+    def go_on_last(self) -> None:
+        items = self.items()
+        if items:
+            self.go_on(items[-1].id)
+
+    def trace_of(self, message: int) -> Trace | None:
+        """Which text of a reply came of which round; None when that was not kept."""
         try:
-            stored = self._store.message(item.id)
-            conversation = self._store.conversation(stored.conversation_id) if stored else None
-            if stored is None or conversation is None or stored.reply is None or stored.parent_id is None:
-                return
-            messages = self._messages(conversation, stored.parent_id)
+            return unpack(self._store.trace(message))
         except StoreError as error:
             self.failed.emit(as_dict(error))
-            return
-        self._checks.start(item, stored, request_from(stored.reply.request, messages, stored.reply.seed))
+            return None
 
     @Slot()
     def regenerate_last(self) -> None:
@@ -259,7 +276,7 @@ class Chats(QObject):
         self.save_draft()
         self._editing = stored
         self.editing_changed.emit(True)
-        self.draft_changed.emit(stored.content)
+        self.draft_changed.emit(Draft(stored.content, stored.attachments))
 
     @Slot()
     def edit_last(self) -> None:
@@ -280,7 +297,7 @@ class Chats(QObject):
 
     @Slot(int, int)
     def switch_branch(self, message: int, step: int) -> None:
-        if not self.busy and self._try(lambda: self._store.switch_branch(message, step)):
+        if not self.busy and self._deletions.attempt(lambda: self._store.switch_branch(message, step)):
             self.opened.emit(False)
 
     # deleting
@@ -288,56 +305,46 @@ class Chats(QObject):
     @Slot(int)
     def delete_conversation(self, number: int) -> None:
         """Out of sight, with undo. Its reply, if one is being written, is stopped and kept."""
-        conversation = self._store.conversation(number)
-        if conversation is None:
-            return
         self._generations.stop(number)
-        if not self._try(lambda: self._store.delete_conversation(number)):
-            return
-        was_current = number == self.current
-        self._undo = lambda: self._bring_back(number, was_current)
-        if was_current:
+        self._deletions.conversation(number, is_open=number == self.current)
+
+    @Slot(int)
+    def delete_message(self, message: int) -> None:
+        """Out of sight, with what follows it on this branch, and with undo."""
+        if not self.busy:
+            self._deletions.message(message)
+
+    @Slot()
+    def undo(self) -> None:
+        self._deletions.undo()
+
+    @Slot(int)
+    def _on_gone(self, number: int) -> None:
+        if number == self.current:
             self.open_latest()
         self.list_changed.emit()
-        self.deleted.emit(f"Deleted “{conversation.title or 'New chat'}”")
 
-    def _bring_back(self, number: int, show: bool) -> None:
-        self._store.restore_conversation(number)
+    @Slot(int, bool)
+    def _on_back(self, number: int, show: bool) -> None:
         if show:
             # Before the list is filled: it marks the chat that is open.
             self.open(number)
         self.list_changed.emit()
 
-    @Slot(int)
-    def delete_message(self, message: int) -> None:
-        """Out of sight, with what follows it on this branch, and with undo."""
-        if self.busy:
-            return
-        if self._try(lambda: self._store.delete_message(message)):
-            self._undo = lambda: self._restore_message(message)
-            self.opened.emit(False)
-            self.deleted.emit("Deleted a message and what followed it")
-
-    def _restore_message(self, message: int) -> None:
-        self._store.restore_message(message)
+    @Slot()
+    def _on_messages_changed(self) -> None:
         self.opened.emit(False)
 
-    @Slot()
-    def undo(self) -> None:
-        undo, self._undo = self._undo, None
-        if undo is not None:
-            self._try(undo)
-
     def rename(self, number: int, title: str) -> None:
-        if title.strip() and self._try(lambda: self._store.rename(number, title)):
+        if title.strip() and self._deletions.attempt(lambda: self._store.rename(number, title)):
             self.list_changed.emit()
 
     # drafts
 
-    def note_draft(self, text: str) -> None:
-        """The composer's text."""
+    def note_draft(self, draft: Draft) -> None:
+        """What is in the composer."""
         if self._editing is None:
-            self._drafts.note(self.current, text)
+            self._drafts.note(self.current, draft)
 
     @Slot()
     def save_draft(self) -> None:
@@ -346,11 +353,3 @@ class Chats(QObject):
     def _restore_draft(self) -> None:
         self.draft_changed.emit(self._drafts.read(self.current))
         self._drafts.forget()
-
-    def _try(self, action: Callable[[], object]) -> bool:
-        try:
-            action()
-        except StoreError as error:
-            self.failed.emit(as_dict(error))
-            return False
-        return True

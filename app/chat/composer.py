@@ -2,49 +2,79 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
+from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QTextDocument
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from app.chat.box import Box
+from app.chat.chips import AttachmentDialog, Chips
+from app.errorcard import as_dict
+from app.store import Attachment, Draft
+from app.store.attachments import read_file
 from app.text import exact_text
 from app.theme.icons import icon
-from app.theme.manager import current, text_font, use_class
-from app.theme.tokens import TRANSCRIPT
-
-MAX_LINES = 8
-MAC = sys.platform == "darwin"
+from app.theme.manager import current, use_class
+from engine import KnownError
 
 
 class Composer(QWidget):
-    """The composer. The text stays in it until `clear`, so a send that fails loses nothing."""
+    """The composer. What is written stays in it until `clear`, so a send that fails loses nothing.
 
-    send = Signal(str)
+    menu: of the button at the left; filled by the window. history: what `recall` steps through, oldest first.
+    """
+
+    send = Signal(object)
+    """A Draft."""
     stop = Signal()
     edited = Signal()
     edit_last = Signal()
     cancel_edit = Signal()
+    failed = Signal(dict)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._busy = False
         self._editing = False
-        self.box = _Box()
+        self.history: list[str] = []
+        self._attachments: list[Attachment] = []
+        # Where `recall` is in the history, and what was written before it went there.
+        self._recalled: tuple[int, str] | None = None
+        self.box = Box()
         self.box.submitted.connect(self.submit)
         self.box.up_in_empty.connect(self.edit_last)
         self.box.escaped.connect(self._on_escape)
         self.box.textChanged.connect(self._on_changed)
         self.box.focused.connect(self._on_focus)
+        self.box.pasted.connect(self._on_pasted)
+        self.box.files.connect(self.add_files)
+        self.box.recall.connect(self.recall)
+        self.chips = Chips(removable=True)
+        self.chips.pressed.connect(self._on_chip)
+        self.chips.removed.connect(self._on_chip_removed)
+        self.more = QToolButton()
+        use_class(self.more, "quiet")
+        self.more.setFixedSize(34, 34)
+        self.more.setAccessibleName("Attach files, insert a template")
+        self.more.setToolTip("Attach files, insert a template")
+        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.menu = QMenu(self.more)
+        self.more.setMenu(self.menu)
         self.button = QPushButton()
         use_class(self.button, "send")
         self.button.setFixedSize(84, 34)
         self.button.clicked.connect(self._on_button)
         self._frame = QFrame()
         self._frame.setObjectName("composer")
-        row = QHBoxLayout(self._frame)
-        row.setContentsMargins(14, 8, 8, 8)
-        row.setSpacing(8)
+        inner = QVBoxLayout(self._frame)
+        inner.setContentsMargins(8, 8, 8, 8)
+        inner.setSpacing(8)
+        inner.addWidget(self.chips)
+        row = QHBoxLayout()
+        row.setSpacing(6)
+        inner.addLayout(row)
+        row.addWidget(self.more, 0, Qt.AlignmentFlag.AlignBottom)
         row.addWidget(self.box, 1)
         row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
         self._hint = QLabel()
@@ -64,12 +94,34 @@ class Composer(QWidget):
     def text(self) -> str:
         return exact_text(self.box)
 
+    def draft(self) -> Draft:
+        return Draft(self.text(), tuple(self._attachments))
+
+    def set_draft(self, draft: Draft) -> None:
+        self._show_attachments(draft.attachments)
+        self.set_text(draft.text)
+
     def set_text(self, text: str) -> None:
         self.box.setPlainText(text)
         self.box.moveCursor(self.box.textCursor().MoveOperation.End)
 
     def clear(self) -> None:
+        self._recalled = None
+        self._show_attachments(())
         self.box.clear()
+
+    def insert(self, text: str) -> None:
+        """Put a template at the cursor, with its first placeholder marked."""
+        cursor = self.box.textCursor()
+        start = cursor.selectionStart()
+        cursor.insertText(text)
+        after = cursor.position()
+        cursor.setPosition(start)
+        self.box.setTextCursor(cursor)
+        if not self.box.select_placeholder():
+            cursor.setPosition(after)
+            self.box.setTextCursor(cursor)
+        self.box.setFocus()
 
     def set_busy(self, busy: bool) -> None:
         """busy: this chat's reply is being written."""
@@ -92,6 +144,7 @@ class Composer(QWidget):
         self.box.setPlaceholderText("Message" if mode == "enter" else "Message (Cmd-Enter sends)")
 
     def refresh_theme(self) -> None:
+        self.chips.refresh_theme()
         self._refresh()
 
     # doing
@@ -99,8 +152,66 @@ class Composer(QWidget):
     @Slot()
     def submit(self) -> None:
         """Send what is written. While a reply is being written nothing is sent and nothing is lost."""
-        if not self._busy and self.text().strip():
-            self.send.emit(self.text())
+        if not self._busy and self._has_something():
+            self.send.emit(self.draft())
+
+    @Slot(list)
+    def add_files(self, paths: Sequence[str]) -> None:
+        """Attach text files. The first one that cannot be attached is told; the others are."""
+        found: list[Attachment] = []
+        problem: KnownError | None = None
+        for path in paths:
+            try:
+                found.append(read_file(Path(path)))
+            except KnownError as error:
+                problem = problem or error
+        if found:
+            self._show_attachments([*self._attachments, *found])
+            self.edited.emit()
+        if problem is not None:
+            self.failed.emit(as_dict(problem))
+
+    @Slot(int)
+    def recall(self, step: int) -> None:
+        """Put what was sent before into the box; what was written comes back at the end."""
+        at, written = self._recalled or (len(self.history), self.text())
+        to = max(0, min(len(self.history), at + step))
+        if to != at:
+            self._recalled = (to, written)
+            self.set_text(self.history[to] if to < len(self.history) else written)
+
+    @Slot(str)
+    def _on_pasted(self, text: str) -> None:
+        self._show_attachments([*self._attachments, Attachment("Pasted text", text, pasted=True)])
+        self.edited.emit()
+
+    @Slot(object)
+    def _on_chip(self, attachment: Attachment) -> None:
+        dialog = AttachmentDialog(attachment, movable=True, parent=self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.to_text.connect(self._on_to_text)
+        dialog.open()
+
+    @Slot(object)
+    def _on_to_text(self, attachment: Attachment) -> None:
+        self._on_chip_removed(attachment)
+        self.box.insertPlainText(attachment.text)
+
+    @Slot(object)
+    def _on_chip_removed(self, attachment: Attachment) -> None:
+        self._show_attachments([kept for kept in self._attachments if kept is not attachment])
+        self.edited.emit()
+        self.box.setFocus()
+
+    def _show_attachments(self, attachments: Sequence[Attachment]) -> None:
+        self._attachments = list(attachments)
+        self.chips.show_attachments(self._attachments)
+        if self._attachments:
+            self.chips.setFixedHeight(self.chips.height_for(max(100, self.chips.width())))
+        self._refresh()
+
+    def _has_something(self) -> bool:
+        return bool(self._attachments) or bool(self.text().strip())
 
     @Slot()
     def _on_button(self) -> None:
@@ -129,93 +240,10 @@ class Composer(QWidget):
 
     def _refresh(self) -> None:
         roles = current()
+        self.more.setIcon(icon("plus", roles.text_soft))
         self.button.setText("Stop" if self._busy else "Send")
         self.button.setAccessibleName("Stop the reply" if self._busy else "Send the message")
         self.button.setIcon(icon("stop" if self._busy else "send", roles.on_accent))
-        self.button.setEnabled(self._busy or bool(self.text().strip()))
+        self.button.setEnabled(self._busy or self._has_something())
         if not self.button.isEnabled():
             self.button.setIcon(icon("send", roles.text_soft))
-
-
-class _Box(QPlainTextEdit):
-    """A plain text box that grows to eight lines."""
-
-    submitted = Signal()
-    up_in_empty = Signal()
-    escaped = Signal()
-    focused = Signal(bool)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.send_with = "enter"
-        self._composing = False
-        self.setFont(text_font(TRANSCRIPT[0]))
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setAccessibleName("Message")
-        self.setTabChangesFocus(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.document().setDocumentMargin(2)
-        self.viewport().setAutoFillBackground(False)
-        self.textChanged.connect(self._fit)
-        self._fit()
-
-    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
-        self._composing = bool(event.preeditString())
-        super().inputMethodEvent(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        key, modifiers = event.key(), event.modifiers()
-        enter = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if self._composing:
-            # Enter chooses a candidate of the input method; Esc and Up are its own too.
-            if not enter:
-                super().keyPressEvent(event)
-        elif enter:
-            modified = bool(modifiers & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.MetaModifier))
-            shifted = bool(modifiers & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier))
-            if not shifted and modified == (self.send_with == "modified"):
-                self.submitted.emit()
-            else:
-                self.textCursor().insertText("\n")
-                self.ensureCursorVisible()
-        elif key == Qt.Key.Key_Backspace and modifiers == Qt.KeyboardModifier.ControlModifier and MAC:
-            # Cmd+Backspace: Qt's text boxes do not know it.
-            cursor = self.textCursor()
-            if not cursor.hasSelection():
-                cursor.movePosition(cursor.MoveOperation.StartOfLine, cursor.MoveMode.KeepAnchor)
-            cursor.removeSelectedText()
-        elif key == Qt.Key.Key_Up and not self.toPlainText():
-            self.up_in_empty.emit()
-        elif key == Qt.Key.Key_Escape:
-            self.escaped.emit()
-        else:
-            super().keyPressEvent(event)
-
-    def insertFromMimeData(self, source: QMimeData) -> None:
-        # Plain text only: what is sent is what is seen.
-        if source.hasText():
-            self.insertPlainText(source.text())
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.focused.emit(True)
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.focused.emit(False)
-
-    def sizeHint(self) -> QSize:
-        return QSize(300, self.height())
-
-    @Slot()
-    def _fit(self) -> None:
-        document: QTextDocument = self.document()
-        # A plain text document counts its height in lines, wrapped ones included.
-        lines = max(1, min(MAX_LINES, int(document.size().height())))
-        height = lines * self.fontMetrics().lineSpacing() + 8
-        if height != self.height() or self.minimumHeight() != height:
-            self.setFixedHeight(max(34, height))
-
-    def resizeEvent(self, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-        super().resizeEvent(event)
-        self._fit()

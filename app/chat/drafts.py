@@ -1,32 +1,32 @@
-"""Unsent text, one per chat, written to disk when the typing pauses."""
+"""Unsent messages, one per chat, written to disk when the typing pauses."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.errorcard import as_dict
-from app.store import Repository, StoreError
+from app.store import Draft, Repository, StoreError
 
 PAUSE_MS = 500
 
 
 class Drafts(QObject):
-    """Holds the newest text of one chat until it is written."""
+    """Holds the newest draft of one chat until it is written."""
 
     failed = Signal(dict)
 
     def __init__(self, store: Repository, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._store = store
-        self._waiting: tuple[int, str] | None = None
+        self._waiting: tuple[int, Draft] | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(PAUSE_MS)
         self._timer.timeout.connect(self.save)
 
-    def note(self, conversation: int, text: str) -> None:
+    def note(self, conversation: int, draft: Draft) -> None:
         """What is in the composer now."""
-        self._waiting = (conversation, text)
+        self._waiting = (conversation, draft)
         self._timer.start()
 
     def forget(self) -> None:
@@ -45,9 +45,9 @@ class Drafts(QObject):
             except StoreError as error:
                 self.failed.emit(as_dict(error))
 
-    def read(self, conversation: int) -> str:
+    def read(self, conversation: int) -> Draft:
         try:
             return self._store.draft(conversation)
         except StoreError as error:
             self.failed.emit(as_dict(error))
-            return ""
+            return Draft()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app import figures
-from app.chat.item import Item, caption, end_note
+from app.chat.item import Item, caption, end_note, from_stored
+from app.chat.live import Live, refusal, state_before
+from app.chat.trace import Trace, pack, unpack
 from app.errorcard import as_dict
 from app.happenings import Envelope, Failed, Ids, Started
 from app.models.loader import Numbers
-from app.panel.meter import Meter, stats_dict
+from app.panel.meter import Meter
 from app.store import Repository, StoreError
 from app.store.values import State, StoredMessage
 from app.worker import EngineThread
@@ -33,18 +34,6 @@ from engine import (
 FLUSH_MS = 400
 """The partial answer is on disk at least this often, so a crash costs at most half a second of it."""
 RETRY_MS = 5000
-
-
-@dataclass(slots=True)
-class Live:
-    """One reply that is queued or being written."""
-
-    ids: Ids
-    item: Item
-    seed: int
-    model: dict[str, Any] | None = None
-    notices: list[dict[str, str]] = field(default_factory=list)
-    dirty: bool = False
 
 
 class Generations(QObject):
@@ -73,6 +62,8 @@ class Generations(QObject):
         self._live: dict[int, Live] = {}
         self._unsaved: list[Callable[[], None]] = []
         self._failing = False
+        self.marked = False
+        """Whether the speculation view is open: then a round changes what is on screen, not only a text."""
         self.dropped = 0
         """Events of generations that are over. Counted for the tests."""
         self._flush = QTimer(self)
@@ -100,19 +91,31 @@ class Generations(QObject):
 
     # doing
 
-    def start(self, message: StoredMessage, conversation_uid: str, request: Request) -> Item:
-        """Queue a reply whose row is in the store already."""
+    def start(
+        self,
+        message: StoredMessage,
+        conversation_uid: str,
+        request: Request,
+        *,
+        before: StoredMessage | None = None,
+    ) -> Item:
+        """Queue a reply whose row is in the store already. before: what it was, when it goes on."""
         ids = Ids(self._numbers.next(), message.conversation_id, message.id, conversation_uid, message.uid)
         item = Item(
             id=message.id,
             role="assistant",
-            content="",
+            content=message.content,
+            reasoning=message.reasoning,
             state=State.STREAMING,
             branch=message.branch,
             branches=message.branches,
             waiting="Waiting for the model…",
         )
-        self._live[ids.generation] = Live(ids, item, request.seed)
+        live = Live(ids, item, request.seed, before)
+        if request.begun:
+            live.trace = unpack(self._store.trace(message.id)) or Trace()
+        item.trace = live.trace
+        self._live[ids.generation] = live
         self._flush.start()
         self._thread.generate(ids, request)
         self.live_changed.emit()
@@ -123,7 +126,7 @@ class Generations(QObject):
         for live in self._live.values():
             if live.ids.conversation == conversation:
                 self._thread.stop(live.ids.generation)
-                if not live.item.content:
+                if live.item.waiting or not live.item.content:
                     live.item.waiting = "Stopping…"
                     self.item_changed.emit(live.item.id)
 
@@ -145,14 +148,11 @@ class Generations(QObject):
         event, item = envelope.event, live.item
         if isinstance(event, Round):
             self._meter.round(event)
-            return False
+            live.trace.add(event)
+            return self.marked
         if isinstance(event, Text):
             item.waiting = ""
-            if event.channel == "answer":
-                item.content += event.text
-            else:
-                item.reasoning += event.text
-            live.dirty = True
+            live.hear(event)
             return True
         if isinstance(event, PrefillProgress):
             self._meter.prefill(event)
@@ -172,7 +172,12 @@ class Generations(QObject):
         if isinstance(event, Started):
             self._meter.begin()
             live.model = model_dict(event.info)
+            live.dirty = True
             item.waiting = "Reading the prompt…"
+            if live.before is not None:
+                live.refused = refusal(live.before, event.info.weights_hash, event.info.name)
+                if live.refused:
+                    self._thread.stop(live.ids.generation)
             return True
         if isinstance(event, Finished):
             self._on_finished(live, event)
@@ -184,12 +189,15 @@ class Generations(QObject):
 
     def _on_finished(self, live: Live, event: Finished) -> None:
         item = live.item
+        if live.before is not None and (live.refused or live.fell_short(event)):
+            self._as_before(live, live.before)
+            return
+        live.finish(event)
         self._meter.finish(event.stats)
-        stats = stats_dict(event.stats)
-        item.content, item.reasoning = event.answer, event.reasoning
+        stats = live.figures(event.stats)
         notices = [notice["text"] for notice in live.notices]
         item.caption, item.caption_tip = caption(stats, event.seed, event.reason, notices)
-        item.end_note = end_note(event.reason)
+        item.end_reason, item.end_note = str(event.reason), end_note(event.reason)
         item.can_check = bool(event.tokens)
         item.figures = stats
         self._end(
@@ -201,10 +209,22 @@ class Generations(QObject):
             figures=stats,
         )
 
+    def _as_before(self, live: Live, before: StoredMessage) -> None:
+        """A reply that was to go on did not: it is what it was, to the last token."""
+        was, item = from_stored(before), live.item
+        for name in ("content", "reasoning", "caption", "caption_tip", "figures", "can_check", "end_reason", "error"):
+            setattr(item, name, getattr(was, name))
+        item.end_note = "\n".join(text for text in (was.end_note, live.refused) if text)
+        live.model = before.reply.model if before.reply is not None else None
+        self._end(live, state_before(before), end_reason=was.end_reason or None, error=was.error, **live.as_before())
+
     def _on_failed(self, live: Live, event: Failed) -> None:
         item = live.item
         if event.error is None and not event.trace:
-            self._end(live, State.STOPPED, end_reason="stopped")
+            if live.before is not None:
+                self._as_before(live, live.before)
+            else:
+                self._end(live, State.STOPPED, end_reason="stopped")
             return
         if event.error is not None:
             item.error = as_dict(event.error)
@@ -215,11 +235,11 @@ class Generations(QObject):
             item.error = {
                 "what": "Pacenote made a mistake while writing this reply.",
                 "kept": "What was written so far is kept." if item.content else "Your message is saved.",
-                "todo": "Press Regenerate. If it happens again, report the detail.",
+                "todo": "Press Continue or Regenerate. If it happens again, report the detail.",
                 "detail": event.trace,
             }
             self.bug.emit(event.trace)
-        self._end(live, State.FAILED, end_reason="failed", error=item.error)
+        self._end(live, State.FAILED, end_reason="failed", error=item.error, **live.as_before())
 
     def _end(self, live: Live, state: State, **more: Any) -> None:
         item = live.item
@@ -228,9 +248,12 @@ class Generations(QObject):
         if not self._live:
             self._flush.stop()
         content, reasoning, notices, model = item.content, item.reasoning, live.notices, live.model
+        trace = pack(live.trace)
 
         def save() -> None:
-            self._store.finish_reply(item.id, state, content, reasoning, notices=notices, model=model, **more)
+            self._store.finish_reply(
+                item.id, state, content, reasoning, notices=notices, model=model, trace=trace, **more
+            )
 
         self._save(save)
         self.live_changed.emit()
@@ -244,7 +267,7 @@ class Generations(QObject):
         for live in self._live.values():
             if live.dirty:
                 try:
-                    self._store.flush_reply(live.item.id, live.item.content, live.item.reasoning)
+                    self._store.flush_reply(live.item.id, live.item.content, live.item.reasoning, live.model)
                     live.dirty = False
                     self._recovered()
                 except StoreError as error:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app import figures
+from app.chat.trace import Trace
+from app.store import Attachment
 from app.store.values import State, StoredMessage
 
 
@@ -15,6 +17,7 @@ class Item:
     """waiting: what the engine does before the first word, in words. caption: the figures of a finished reply.
 
     can_check: the reply's tokens are known, so it can be replayed. check: how that stands or ended, in words.
+    trace: which text came of which round; None until the speculation view asks, or when it is not known.
     """
 
     id: int
@@ -32,10 +35,21 @@ class Item:
     check: str = ""
     can_check: bool = False
     figures: dict[str, Any] | None = None
+    attachments: tuple[Attachment, ...] = ()
+    end_reason: str = ""
+    trace: Trace | None = None
 
     @property
     def streaming(self) -> bool:
         return self.state is State.STREAMING
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the reply was cut, by its budget, by Stop, by an error or by the end of the program."""
+        if self.role != "assistant" or not (self.content or self.reasoning):
+            return False
+        cut = self.state in (State.STOPPED, State.INTERRUPTED, State.FAILED)
+        return cut or (self.state is State.COMPLETE and self.end_reason == "budget")
 
 
 def from_stored(message: StoredMessage) -> Item:
@@ -48,13 +62,15 @@ def from_stored(message: StoredMessage) -> Item:
         state=message.state,
         branch=message.branch,
         branches=message.branches,
+        attachments=message.attachments,
     )
     if message.reply is not None:
         reply = message.reply
         item.error = reply.error
         notices = [notice["text"] for notice in reply.notices]
         item.caption, item.caption_tip = caption(reply.figures, reply.seed, reply.end_reason, notices)
-        item.end_note = end_note(message.reply.end_reason)
+        item.end_reason = reply.end_reason or ""
+        item.end_note = end_note(reply.end_reason)
         item.can_check = reply.last_token is not None
         item.figures = reply.figures
     return item

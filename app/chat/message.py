@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-
 from PySide6.QtCore import QEvent, Qt, Signal, Slot
-from PySide6.QtGui import QEnterEvent, QTextCursor
+from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QWidget
 
 from app.chat.actions import Actions
+from app.chat.chips import AttachmentDialog, Chips
 from app.chat.item import Item
-from app.chat.markdown.body import Body
 from app.chat.markdown.prose import Prose
 from app.errorcard import ErrorCard
+from app.store import Attachment
 from app.store.values import State
 from app.theme.icons import icon
 from app.theme.manager import current, use_class
-from app.theme.tokens import GAP_4, GAP_8, GAP_12, GAP_16
+from app.theme.tokens import GAP_4, GAP_8, GAP_16
 
 ACTIONS_HEIGHT = 28
 MOST_SHOWN = 8_000
-BUDGET_MS = 5.0
-"""Longest drawing at a time; the rest follows in the next turns of the event loop."""
-REST = 5
-"""Drawing of one growing reply takes at most one part in REST + 1 of the time."""
 _STATES = {
     State.STOPPED: "Stopped.",
     State.INTERRUPTED: "Interrupted: Pacenote ended while this was being written.",
@@ -52,6 +47,7 @@ class MessageView(QWidget):
         use_class(self._note, "caption")
         self._note.setWordWrap(True)
         self._note.setTextFormat(Qt.TextFormat.PlainText)
+        self._go_on: QPushButton | None = None
 
     def refresh(self) -> None:
         """Show the item as it is now."""
@@ -59,6 +55,7 @@ class MessageView(QWidget):
         note = item.waiting or "\n".join(t for t in (_STATES.get(item.state, ""), item.end_note, item.check) if t)
         self._note.setText(note)
         self._note.setVisible(bool(note))
+        self._show_go_on()
         self._show_error()
         self._actions.refresh()
 
@@ -88,10 +85,25 @@ class MessageView(QWidget):
             self._error.resized.connect(self._on_resized)
         kind = self.item.error.get("kind", "")
         actions = [("edit", "Edit") if kind.startswith("context") else ("regenerate", "Regenerate")]
+        if self.item.can_go_on:
+            actions.insert(0, ("go_on", "Continue"))
         if kind == "context, too many turns":
             actions.insert(0, ("leave_out", "Leave out the oldest turns"))
         self._error.show_error(self.item.error, *actions)
         self._error.show()
+
+    def _show_go_on(self) -> None:
+        """A reply that was cut can go on; after an error its card has the button."""
+        wanted = self.item.can_go_on and self.item.error is None
+        if wanted and self._go_on is None:
+            self._go_on = QPushButton("Continue", self)
+            use_class(self._go_on, "small")
+            self._go_on.setAccessibleName("Continue this reply")
+            self._go_on.setToolTip("Goes on as if it had never stopped")
+            self._go_on.clicked.connect(self._on_go_on)
+        if self._go_on is not None:
+            self._go_on.setIcon(icon("play", current().accent))
+            self._go_on.setVisible(wanted)
 
     def _place_below(self, y: int, left: int, width: int, *, right: bool = False) -> int:
         """Note, error and actions under the text. Returns the height so far."""
@@ -100,6 +112,11 @@ class MessageView(QWidget):
             height = max(16, self._note.heightForWidth(width))
             self._note.setGeometry(left, y, width, height)
             y += height
+        if self._go_on is not None and not self._go_on.isHidden():
+            y += GAP_8
+            size = self._go_on.sizeHint()
+            self._go_on.setGeometry(left, y, size.width(), size.height())
+            y += size.height() + GAP_4
         if self._error is not None and not self._error.isHidden():
             y += GAP_8
             height = self._error.height_for(width)
@@ -136,6 +153,10 @@ class MessageView(QWidget):
         else:
             self.branch.emit(number, -1 if key == "left" else 1)
 
+    @Slot()
+    def _on_go_on(self) -> None:
+        self.act.emit(self.item.id, "go_on")
+
     @Slot(str)
     def _on_error_action(self, key: str) -> None:
         self.act.emit(self.item.id, key)
@@ -156,14 +177,33 @@ class UserView(MessageView):
         self._text.setAccessibleName("You")
         self._shown = excerpt(item.content)
         self._text.show_plain(self._shown)
+        self._chips = Chips(removable=False, parent=self)
+        self._chips.show_attachments(item.attachments)
+        self._chips.pressed.connect(self._on_chip)
+        self._bubble.setVisible(bool(self._shown.strip()) or not item.attachments)
         self.refresh()
+
+    @Slot(object)
+    def _on_chip(self, attachment: Attachment) -> None:
+        dialog = AttachmentDialog(attachment, movable=False, parent=self.window())
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def refresh_theme(self) -> None:
         self._text.show_plain(self._shown)
+        self._chips.refresh_theme()
         super().refresh_theme()
 
     def height_for(self, width: int) -> int:
         most = max(120, int(width * 0.82))
+        y = 0
+        if self.item.attachments:
+            height = self._chips.height_for(most, right=True)
+            self._chips.setGeometry(width - most, 0, most, height)
+            y = height
+            if self._bubble.isHidden():
+                return self._place_below(y, 0, width, right=True)
+            y += GAP_8
         document = self._text.document()
         # Laid out at the full width first, by the widget too: the ideal width is that of the last layout.
         self._text.resize(most - 2 * GAP_16, 30)
@@ -171,118 +211,9 @@ class UserView(MessageView):
         inner = min(most - 2 * GAP_16, int(document.idealWidth()) + 2)
         self._text.resize(inner, 30)
         height = self._text.height_for(inner)
-        self._bubble.setGeometry(width - inner - 2 * GAP_16, 0, inner + 2 * GAP_16, height + 2 * 10)
+        self._bubble.setGeometry(width - inner - 2 * GAP_16, y, inner + 2 * GAP_16, height + 2 * 10)
         self._text.setGeometry(GAP_16, 10, inner, height)
-        return self._place_below(height + 20, 0, width, right=True)
-
-
-class ReplyView(MessageView):
-    """What the model wrote."""
-
-    def __init__(self, item: Item, parent: QWidget | None = None) -> None:
-        super().__init__(item, parent)
-        self._body = Body(self)
-        self._body.setAccessibleName("Reply")
-        self._caret = QFrame(self._body)
-        self._caret.setFixedSize(2, 18)
-        self._due = 0.0
-        self._reasoning: Body | None = None
-        self._fold: QPushButton | None = None
-        # None: as it comes, open while only reasoning has been written.
-        self._open: bool | None = None
-        self.refresh_theme()
-        self.refresh()
-
-    @property
-    def body(self) -> Body:
-        return self._body
-
-    @property
-    def reasoning_open(self) -> bool:
-        if self._open is not None:
-            return self._open
-        return self.item.streaming and not self.item.content
-
-    def refresh(self) -> None:
-        item, started = self.item, perf_counter()
-        self._body.set_source(item.content, complete=not item.streaming, budget_ms=BUDGET_MS)
-        self._refresh_reasoning()
-        super().refresh()
-        # A long unfinished block is drawn whole each time; then less often, so that it takes its share of time only.
-        now = perf_counter()
-        self._due = now + (now - started) * REST
-
-    def wait_ms(self) -> int:
-        return max(0, int(1000 * (self._due - perf_counter()))) if self.item.streaming else 0
-
-    @property
-    def behind(self) -> bool:
-        reasoning = self._reasoning
-        return self._body.behind or (reasoning is not None and not reasoning.isHidden() and reasoning.behind)
-
-    def refresh_theme(self) -> None:
-        self._caret.setStyleSheet(f"background: {current().accent};")
-        self._body.refresh_theme()
-        if self._reasoning is not None:
-            self._reasoning.refresh_theme()
-        super().refresh_theme()
-
-    def _refresh_reasoning(self) -> None:
-        item = self.item
-        if not item.reasoning:
-            return
-        if self._fold is None:
-            self._fold = QPushButton(self)
-            use_class(self._fold, "quiet")
-            self._fold.clicked.connect(self.toggle_reasoning)
-            self._fold.show()
-        opened = self.reasoning_open
-        thinking = item.streaming and not item.content
-        self._fold.setText("Reasoning…" if thinking else "Reasoning")
-        self._fold.setIcon(icon("down" if opened else "right", current().text_soft))
-        self._fold.setAccessibleName("Hide reasoning" if opened else "Show reasoning")
-        # Folded reasoning costs nothing: it is drawn when it is opened.
-        if opened:
-            if self._reasoning is None:
-                self._reasoning = Body(self, style="reasoning")
-            self._reasoning.set_source(item.reasoning, complete=not thinking, budget_ms=BUDGET_MS)
-            self._reasoning.show()
-        elif self._reasoning is not None:
-            self._reasoning.hide()
-
-    @Slot()
-    def toggle_reasoning(self) -> None:
-        self._open = not self.reasoning_open
-        self._refresh_reasoning()
-        self.resized.emit(self.item.id)
-
-    def height_for(self, width: int) -> int:
-        y = 0
-        if self._fold is not None:
-            self._fold.setGeometry(-4, 0, min(width, self._fold.sizeHint().width()), 26)
-            y += 26 + GAP_4
-            if self._reasoning is not None and not self._reasoning.isHidden():
-                height = self._reasoning.height_for(width - GAP_16)
-                self._reasoning.setGeometry(GAP_16, y, width - GAP_16, height)
-                y += height + GAP_12
-        height = self._body.height_for(width)
-        self._body.setGeometry(0, y, width, height)
-        self._place_caret()
-        return self._place_below(y + height, 0, width)
-
-    def _place_caret(self) -> None:
-        parts = self._body.parts
-        last = parts[-1] if parts else None
-        shown = self.item.streaming and isinstance(last, Prose)
-        self._caret.setVisible(shown)
-        if shown and isinstance(last, Prose):
-            end = QTextCursor(last.document())
-            end.movePosition(QTextCursor.MoveOperation.End)
-            where = last.cursorRect(end)
-            self._caret.move(
-                min(last.width() - 2, where.right() + 2), last.y() + where.top() + (where.height() - 18) // 2
-            )
-            self._caret.raise_()
+        return self._place_below(y + height + 20, 0, width, right=True)
 
 
 def excerpt(text: str) -> str:
@@ -290,11 +221,6 @@ def excerpt(text: str) -> str:
     if len(text) <= MOST_SHOWN:
         return text
     return f"{text[:MOST_SHOWN]}…\n\n[{len(text) - MOST_SHOWN:,} more characters are not shown. Copy gives all of it.]"
-
-
-def view_for(item: Item, parent: QWidget) -> MessageView:
-    """The view of a message."""
-    return UserView(item, parent) if item.role == "user" else ReplyView(item, parent)
 
 
 MESSAGE_GAP = GAP_16

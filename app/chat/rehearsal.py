@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 
 from app.chat.item import Item
-from app.chat.message import view_for
+from app.chat.reply import view_for
 
 WIDTH = 600
 REPLY = """\

@@ -10,7 +10,10 @@ from engine import Message, Request, Sampler, Speculation, WhenFull
 
 def request_dict(request: Request) -> dict[str, Any]:
     """What is stored about how a reply was asked for; the seed has its own column."""
+    first = request.messages[0]
     return {
+        # A chat's system prompt may change; this reply was written with this one.
+        "system": first.content if first.role == "system" else "",
         "sampler": dataclasses.asdict(request.sampler),
         "max_tokens": request.max_tokens,
         "stop": list(request.stop),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 
 from PySide6.QtCore import QElapsedTimer, QEvent, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPushButton, QScrollBar, QWidget
 
 from app.chat.item import Item
-from app.chat.message import MESSAGE_GAP, MessageView, view_for
+from app.chat.message import MESSAGE_GAP, MessageView
+from app.chat.reply import ReplyView, view_for
+from app.chat.trace import Trace
 from app.chat.trash import Trash
 from app.theme.icons import icon
 from app.theme.manager import current, use_class
@@ -48,6 +51,7 @@ class Transcript(QAbstractScrollArea):
         self._placing = False
         self._width = 0
         self._waiting: set[int] = set()
+        self._trace_of: Callable[[int], Trace | None] | None = None
         self._trash = Trash(self)
         self._later = QTimer(self)
         self._later.setSingleShot(True)
@@ -160,6 +164,22 @@ class Transcript(QAbstractScrollArea):
         if index is not None:
             self._measured[index] = False
             self._place()
+
+    def show_marks(self, trace_of: Callable[[int], Trace | None] | None) -> None:
+        """Mark on replies which round each token came of. trace_of: asked for each of them; None stops marking."""
+        self._trace_of = trace_of
+        for view in self._views.values():
+            self._mark(view)
+        self._measured = [False] * len(self._items)
+        self._place()
+
+    def _mark(self, view: MessageView) -> None:
+        if isinstance(view, ReplyView):
+            ask = self._trace_of
+            known = view.item.trace
+            if ask is not None and known is None:
+                known = ask(view.item.id)
+            view.show_marks(known, on=ask is not None)
 
     def refresh_theme(self) -> None:
         self._pill.setIcon(icon("down", current().text_soft))
@@ -293,6 +313,8 @@ class Transcript(QAbstractScrollArea):
             getattr(view, name).connect(getattr(self, name))
         view.resized.connect(self._on_resized)
         self._views[item.id] = view
+        if self._trace_of is not None:
+            self._mark(view)
         return view
 
     def _drop(self, message: int) -> None:

@@ -153,6 +153,9 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
         what, todo = "The conversations file cannot be written.", "Check the permissions of its folder."
     elif "locked" in low or "busy" in low:
         what, todo = "Another program holds the conversations file.", "Close it, then try again."
+    elif "fts5" in low or "no such tokenizer" in low:
+        what = f"This SQLite ({sqlite3.sqlite_version}) cannot search text: FTS5 with trigrams is missing."
+        todo = "Run Pacenote with a Python whose SQLite is 3.34 or newer with FTS5."
     elif "malformed" in low or "not a database" in low:
         return DamagedStore(
             "The conversations file is damaged.",

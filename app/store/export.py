@@ -9,13 +9,17 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from app.store import attachments
 from app.store.database import Database, StoreError
 from app.store.repository import Repository
 from engine import KnownError
 
 FORMAT = 1
 _CONVERSATION = ("uid", "title", "title_is_users", "created_at", "updated_at", "system_prompt", "sampler")
-_MESSAGE = ("uid", "role", "content", "reasoning", "state", "created_at")
+# An export of an earlier version does not have what came later.
+_LATER: dict[str, Any] = {"attachments": "[]", "trace": None}
+_MESSAGE = ("uid", "role", "content", "reasoning", "state", "created_at", "attachments")
+_BLOBS = ("segments", "trace")
 _REPLY = ("seed", "request", "model", "last_token", "end_reason", "figures", "notices", "error", "finished_at")
 
 
@@ -53,7 +57,7 @@ def to_markdown(store: Repository, conversation: int) -> str:
     found = store.conversation(conversation)
     parts = [f"# {found.title or 'New chat'}" if found else ""]
     for message in store.path(conversation):
-        parts.append(f"**{'You' if message.role == 'user' else 'Reply'}**\n\n{message.content}")
+        parts.append(f"**{'You' if message.role == 'user' else 'Reply'}**\n\n{message.read}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -101,8 +105,9 @@ def _chat(db: Database, number: int) -> dict[str, Any]:
         if row["id"] in reply_of:
             reply = reply_of[row["id"]]
             message["reply"] = {name: reply[name] for name in _REPLY}
-            blob = reply["segments"]
-            message["reply"]["segments"] = base64.b64encode(blob).decode() if blob is not None else None
+            for name in _BLOBS:
+                blob = reply[name]
+                message["reply"][name] = base64.b64encode(blob).decode() if blob is not None else None
         message["receipts"] = receipts.get(row["id"], [])
         messages.append(message)
     chat = {name: head[name] for name in _CONVERSATION}
@@ -116,7 +121,8 @@ def _add(tx: sqlite3.Connection, chat: dict[str, Any]) -> int:
     conversation = _insert(tx, "conversation", values)
     ids: dict[str, int] = {}
     for message in chat["messages"]:
-        row = {name: message[name] for name in _MESSAGE}
+        row = {name: message[name] for name in _MESSAGE if name in message or name not in _LATER}
+        attachments.from_json(row.setdefault("attachments", _LATER["attachments"]))
         if tx.execute("SELECT 1 FROM message WHERE uid = ?", (row["uid"],)).fetchone():
             row["uid"] = uuid.uuid4().hex
         # Written while it streamed and exported: whoever reads it here, it does not stream.
@@ -126,9 +132,10 @@ def _add(tx: sqlite3.Connection, chat: dict[str, Any]) -> int:
         ids[message["uid"]] = number = _insert(tx, "message", row)
         reply = message.get("reply")
         if reply is not None:
-            blob = reply["segments"]
-            kept = {name: reply[name] for name in _REPLY}
-            kept |= {"message_id": number, "segments": None if blob is None else base64.b64decode(blob, validate=True)}
+            kept = {name: reply[name] for name in _REPLY} | {"message_id": number}
+            for name in _BLOBS:
+                blob = reply.get(name) if name in _LATER else reply[name]
+                kept[name] = None if blob is None else base64.b64decode(blob, validate=True)
             _insert(tx, "reply", kept)
         for receipt in message["receipts"]:
             body = {name: receipt[name] for name in ("created_at", "kind", "body")}

@@ -8,9 +8,11 @@ import time
 import uuid
 from typing import Any
 
+from app.store import attachments
 from app.store.database import Database
+from app.store.search import condition
 from app.store.tree import Tree
-from app.store.values import Conversation
+from app.store.values import Conversation, Draft, Template
 
 TITLE_LENGTH = 60
 KEEP_DELETED_SECONDS = 7 * 24 * 3600.0
@@ -56,19 +58,14 @@ class Repository(Tree):
         return _conversation(row) if row else None
 
     def conversations(self, search: str = "") -> list[Conversation]:
-        """The newest first. `search` looks into titles and every branch's text; empty means all."""
+        """The newest first. `search` looks into titles, every branch's text and attachments; empty means all."""
         if not search.strip():
             rows = self.db.rows("SELECT * FROM conversation WHERE deleted_at IS NULL ORDER BY updated_at DESC, id DESC")
             return [_conversation(row) for row in rows]
-        escaped = search.strip().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        pattern = f"%{escaped}%"
+        where, values = condition(search)
         rows = self.db.rows(
-            """SELECT * FROM conversation c WHERE deleted_at IS NULL AND (
-                   title LIKE ?1 ESCAPE '\\' OR EXISTS (
-                       SELECT 1 FROM message m WHERE m.conversation_id = c.id AND m.deleted_at IS NULL
-                       AND m.content LIKE ?1 ESCAPE '\\'))
-               ORDER BY updated_at DESC, id DESC""",
-            pattern,
+            f"SELECT * FROM conversation c WHERE deleted_at IS NULL AND {where} ORDER BY updated_at DESC, id DESC",
+            *values,
         )
         return [_conversation(row) for row in rows]
 
@@ -99,21 +96,40 @@ class Repository(Tree):
 
     # drafts
 
-    def draft(self, number: int) -> str:
-        row = self.db.row("SELECT text FROM draft WHERE conversation_id = ?", number)
-        return str(row["text"]) if row else ""
+    def draft(self, number: int) -> Draft:
+        row = self.db.row("SELECT text, attachments FROM draft WHERE conversation_id = ?", number)
+        return Draft(str(row["text"]), attachments.from_json(row["attachments"])) if row else Draft()
 
-    def save_draft(self, number: int, text: str) -> None:
+    def save_draft(self, number: int, draft: Draft) -> None:
         with self.db.write() as tx:
-            if text:
+            if draft != Draft():
                 tx.execute(
-                    """INSERT INTO draft(conversation_id, text, updated_at) VALUES (?, ?, ?)
-                       ON CONFLICT(conversation_id)
-                       DO UPDATE SET text = excluded.text, updated_at = excluded.updated_at""",
-                    (number, text, time.time()),
+                    """INSERT INTO draft(conversation_id, text, attachments, updated_at) VALUES (?, ?, ?, ?)
+                       ON CONFLICT(conversation_id) DO UPDATE SET text = excluded.text,
+                           attachments = excluded.attachments, updated_at = excluded.updated_at""",
+                    (number, draft.text, attachments.to_json(draft.attachments), time.time()),
                 )
             else:
                 tx.execute("DELETE FROM draft WHERE conversation_id = ?", (number,))
+
+    # templates
+
+    def templates(self) -> list[Template]:
+        """By name."""
+        rows = self.db.rows("SELECT id, name, text FROM template ORDER BY name COLLATE NOCASE")
+        return [Template(row["id"], row["name"], row["text"]) for row in rows]
+
+    def save_template(self, name: str, text: str) -> None:
+        """Keep a prompt under a name; one of that name is replaced."""
+        with self.db.write() as tx:
+            tx.execute(
+                "INSERT INTO template(name, text) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET text = excluded.text",
+                (name.strip(), text),
+            )
+
+    def delete_template(self, number: int) -> None:
+        with self.db.write() as tx:
+            tx.execute("DELETE FROM template WHERE id = ?", (number,))
 
 
 def title_from(text: str) -> str:

@@ -70,4 +70,51 @@ CREATE TABLE draft (
 ) STRICT;
 """
 
-MIGRATIONS: tuple[str, ...] = (V1,)
+V2 = """
+ALTER TABLE message ADD COLUMN attachments TEXT NOT NULL DEFAULT '[]';  -- app/store/attachments.py
+ALTER TABLE reply ADD COLUMN trace BLOB;  -- app/chat/trace.py: which text came of which round
+
+-- Prompts that the user keeps for later.
+CREATE TABLE template (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL
+) STRICT;
+
+-- Search. Text that still streams is not in it: it changes twice a second.
+CREATE VIRTUAL TABLE message_text USING fts5(
+    content, attachments, content='message', content_rowid='id', tokenize='trigram'
+);
+
+INSERT INTO message_text(rowid, content, attachments)
+    SELECT id, content, attachments FROM message WHERE state != 'streaming';
+
+CREATE TRIGGER message_text_new AFTER INSERT ON message WHEN new.state != 'streaming' BEGIN
+    INSERT INTO message_text(rowid, content, attachments) VALUES (new.id, new.content, new.attachments);
+END;
+
+CREATE TRIGGER message_text_gone AFTER DELETE ON message WHEN old.state != 'streaming' BEGIN
+    INSERT INTO message_text(message_text, rowid, content, attachments)
+        VALUES ('delete', old.id, old.content, old.attachments);
+END;
+
+CREATE TRIGGER message_text_finished AFTER UPDATE ON message
+WHEN old.state = 'streaming' AND new.state != 'streaming' BEGIN
+    INSERT INTO message_text(rowid, content, attachments) VALUES (new.id, new.content, new.attachments);
+END;
+
+CREATE TRIGGER message_text_goes_on AFTER UPDATE ON message
+WHEN old.state != 'streaming' AND new.state = 'streaming' BEGIN
+    INSERT INTO message_text(message_text, rowid, content, attachments)
+        VALUES ('delete', old.id, old.content, old.attachments);
+END;
+
+CREATE TRIGGER message_text_changed AFTER UPDATE OF content, attachments ON message
+WHEN old.state != 'streaming' AND new.state != 'streaming' BEGIN
+    INSERT INTO message_text(message_text, rowid, content, attachments)
+        VALUES ('delete', old.id, old.content, old.attachments);
+    INSERT INTO message_text(rowid, content, attachments) VALUES (new.id, new.content, new.attachments);
+END;
+"""
+
+MIGRATIONS: tuple[str, ...] = (V1, V2)

@@ -10,9 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.store import segments as codec
+from app.store.attachments import Attachment, from_json, to_json
 from app.store.database import Database, StoreError
 from app.store.values import Reply, State, StoredMessage
 from engine import Segment
+
+_REPLY_COLUMNS = """r.message_id, r.seed, r.request, r.model, r.last_token, r.end_reason, r.figures, r.notices,
+    r.error"""
 
 
 class Tree:
@@ -49,7 +53,7 @@ class Tree:
         if row is None:
             return None
         siblings = self._siblings(row)
-        reply = self.db.row("SELECT * FROM reply WHERE message_id = ?", number)
+        reply = self.db.row(f"SELECT {_REPLY_COLUMNS}, r.segments FROM reply r WHERE message_id = ?", number)
         return _message(row, siblings.index(number) + 1, len(siblings), _reply(reply, segments=True) if reply else None)
 
     def history(self, leaf: int) -> list[StoredMessage]:
@@ -73,22 +77,32 @@ class Tree:
         return [int(r["id"]) for r in found]
 
     def _replies(self, conversation: int, *, segments: bool) -> dict[int, Reply]:
+        # The blobs are by far the most of a reply; they are read only where they are used.
+        columns = f"{_REPLY_COLUMNS}, r.segments" if segments else _REPLY_COLUMNS
         rows = self.db.rows(
-            "SELECT r.* FROM reply r JOIN message m ON m.id = r.message_id WHERE m.conversation_id = ?", conversation
+            f"SELECT {columns} FROM reply r JOIN message m ON m.id = r.message_id WHERE m.conversation_id = ?",
+            conversation,
         )
         return {row["message_id"]: _reply(row, segments=segments) for row in rows}
 
     # writing
 
     def add_user_message(
-        self, conversation: int, parent: int | None, text: str, *, title: str = "", keep_draft: bool = False
+        self,
+        conversation: int,
+        parent: int | None,
+        text: str,
+        *,
+        attachments: Sequence[Attachment] = (),
+        title: str = "",
+        keep_draft: bool = False,
     ) -> StoredMessage:
         """Commit a user's message as the active child of `parent`, and its draft away in the same transaction.
 
         title: for a chat that has none yet.
         """
         with self.db.write() as tx:
-            number = self._insert(tx, conversation, parent, "user", text, State.COMPLETE)
+            number = self._insert(tx, conversation, parent, "user", text, State.COMPLETE, to_json(attachments))
             if title:
                 tx.execute("UPDATE conversation SET title = ? WHERE id = ? AND title = ''", (title, conversation))
             if not keep_draft:
@@ -107,9 +121,40 @@ class Tree:
             )
         return self._read_back(number)
 
-    def flush_reply(self, message: int, content: str, reasoning: str) -> None:
-        """The text so far. Only a streaming reply is touched."""
+    def go_on(self, message: int) -> StoredMessage:
+        """A reply that was cut streams again. One that has messages after it stays, and its copy beside it streams.
+
+        Deleted messages count: they may be brought back, and were written after the reply as it is.
+        """
         with self.db.write() as tx:
+            followed = tx.execute("SELECT 1 FROM message WHERE parent_id = ? LIMIT 1", (message,)).fetchone()
+            number = self._copy_reply(tx, message) if followed else message
+            tx.execute("UPDATE message SET state = 'streaming' WHERE id = ?", (number,))
+        return self._read_back(number)
+
+    def _copy_reply(self, tx: sqlite3.Connection, message: int) -> int:
+        row = tx.execute("SELECT * FROM message WHERE id = ?", (message,)).fetchone()
+        number = self._insert(
+            tx, row["conversation_id"], row["parent_id"], "assistant", row["content"], State.STREAMING
+        )
+        tx.execute("UPDATE message SET reasoning = ? WHERE id = ?", (row["reasoning"], number))
+        names = "seed, request, model, segments, last_token, end_reason, figures, notices, error, finished_at, trace"
+        tx.execute(
+            f"INSERT INTO reply(message_id, {names}) SELECT ?, {names} FROM reply WHERE message_id = ?",
+            (number, message),
+        )
+        return number
+
+    def trace(self, message: int) -> bytes | None:
+        """Which text of a reply came of which round, as `finish_reply` was given it."""
+        row = self.db.row("SELECT trace FROM reply WHERE message_id = ?", message)
+        return row["trace"] if row else None
+
+    def flush_reply(self, message: int, content: str, reasoning: str, model: dict[str, Any] | None = None) -> None:
+        """The text so far, and what writes it. Only a streaming reply is touched."""
+        with self.db.write() as tx:
+            if model is not None:
+                tx.execute("UPDATE reply SET model = ? WHERE message_id = ?", (json.dumps(model), message))
             tx.execute(
                 "UPDATE message SET content = ?, reasoning = ? WHERE id = ? AND state = 'streaming'",
                 (content, reasoning, message),
@@ -129,8 +174,12 @@ class Tree:
         notices: Sequence[dict[str, str]] = (),
         error: dict[str, str] | None = None,
         model: dict[str, Any] | None = None,
+        trace: bytes | None = None,
     ) -> None:
-        """The end of a reply, whatever the end was. Segments are kept only when the engine gave them."""
+        """The end of a reply, whatever the end was. Segments are kept only when the engine gave them.
+
+        trace: see `trace`.
+        """
         now = time.time()
         with self.db.write() as tx:
             tx.execute(
@@ -139,7 +188,7 @@ class Tree:
             )
             tx.execute(
                 """UPDATE reply SET end_reason = ?, segments = ?, last_token = ?, figures = ?, notices = ?, error = ?,
-                       finished_at = ?,
+                       finished_at = ?, trace = ?,
                        model = COALESCE(?, model) WHERE message_id = ?""",
                 (
                     end_reason,
@@ -149,6 +198,7 @@ class Tree:
                     json.dumps(list(notices)),
                     None if error is None else json.dumps(error),
                     now,
+                    trace,
                     None if model is None else json.dumps(model),
                     message,
                 ),
@@ -201,13 +251,20 @@ class Tree:
         return {row["message_id"]: json.loads(row["body"]) for row in rows}
 
     def _insert(
-        self, tx: sqlite3.Connection, conversation: int, parent: int | None, role: str, content: str, state: State
+        self,
+        tx: sqlite3.Connection,
+        conversation: int,
+        parent: int | None,
+        role: str,
+        content: str,
+        state: State,
+        attachments: str = "[]",
     ) -> int:
         now = time.time()
         cursor = tx.execute(
-            """INSERT INTO message(uid, conversation_id, parent_id, role, content, state, created_at)
-               VALUES (?, ?, ?, ?, ?, ?, ?)""",
-            (uuid.uuid4().hex, conversation, parent, role, content, state, now),
+            """INSERT INTO message(uid, conversation_id, parent_id, role, content, state, created_at, attachments)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+            (uuid.uuid4().hex, conversation, parent, role, content, state, now, attachments),
         )
         number = int(cursor.lastrowid or 0)
         _activate(tx, conversation, parent, number)
@@ -265,4 +322,5 @@ def _message(row: sqlite3.Row, branch: int, branches: int, reply: Reply | None) 
         branch=branch,
         branches=branches,
         reply=reply,
+        attachments=from_json(row["attachments"]),
     )

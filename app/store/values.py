@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from app.store.attachments import Attachment, compose
 from engine import Segment
 
 
@@ -72,3 +73,26 @@ class StoredMessage:
     branch: int = 1
     branches: int = 1
     reply: Reply | None = field(default=None)
+    attachments: tuple[Attachment, ...] = ()
+
+    @property
+    def read(self) -> str:
+        """What the model reads of it."""
+        return compose(self.content, self.attachments) if self.attachments else self.content
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Unsent text and what is attached to it."""
+
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A prompt that is kept for later."""
+
+    id: int
+    name: str
+    text: str

@@ -34,6 +34,12 @@ QPushButton[class~="plain"] {
 }
 QPushButton[class~="plain"]:hover { background: $bg_raised; }
 QPushButton[class~="plain"]:focus { border-color: $accent; }
+QPushButton[class~="small"] {
+    border: 1px solid $line; border-radius: 6px; padding: 3px 10px;
+    background: $bg; color: $text; font-size: ${caption}px;
+}
+QPushButton[class~="small"]:hover { background: $bg_raised; }
+QPushButton[class~="small"]:focus { border-color: $accent; }
 QPushButton[class~="example"] {
     border: 1px solid $line; border-radius: ${radius}px; padding: 9px 14px;
     background: $bg; color: $text; text-align: left;
@@ -59,6 +65,11 @@ QFrame[class~="error"] { background: $bg_sunken; border: 1px solid $bad; border-
 QFrame[class~="popover"] { background: $bg; border: 1px solid $line; border-radius: ${radius}px; }
 QFrame[class~="toast"] { background: $bg_raised; border: 1px solid $line; border-radius: ${radius}px; }
 QFrame[class~="bubble"] { background: $bg_raised; border-radius: ${composer}px; }
+QFrame[class~="chip"] { background: $bg_raised; border: 1px solid $line; border-radius: 6px; }
+QFrame[class~="chip"] QPushButton[class~="quiet"] { color: $text; padding: 2px 2px; font-size: ${caption}px; }
+QFrame[class~="chip"] QPushButton[class~="quiet"]:focus, QFrame[class~="chip"] QToolButton[class~="quiet"]:focus {
+    background: $line;
+}
 QFrame[class~="code"] { background: $bg_sunken; border: 1px solid $line; border-radius: ${radius}px; }
 QFrame[class~="code"] QPlainTextEdit,
 QTextBrowser[class~="prose"] { background: transparent; border: none; color: $text; }

@@ -7,8 +7,18 @@ from time import perf_counter
 from PySide6.QtWidgets import QWidget
 
 from app.chat.markdown.code import CodeBlock
-from app.chat.markdown.prose import Prose, Table
-from app.chat.markdown.split import Block, Kind, fence_is_closed, fence_language, normalise, parse, safe_cut
+from app.chat.markdown.marks import Marking
+from app.chat.markdown.prose import Chunk, Prose, Table
+from app.chat.markdown.split import (
+    Block,
+    Kind,
+    fence_is_closed,
+    fence_language,
+    normalise,
+    parse,
+    safe_cut,
+    starts,
+)
 from app.theme.tokens import GAP_12
 
 PIECE = 96
@@ -40,6 +50,13 @@ class Body(QWidget):
         self._target = ""
         self._target_complete = False
         self.parsed_chars = 0
+        self._marking: Marking | None = None
+
+    def set_marking(self, marking: Marking | None) -> None:
+        """Mark on the text which round it came of; None marks nothing. Draws the text anew."""
+        if marking is not self._marking:
+            self._marking = marking
+            self.refresh_theme()
 
     @property
     def source(self) -> str:
@@ -87,12 +104,18 @@ class Body(QWidget):
         if not complete and tail.endswith("\r"):
             tail = tail[:-1]
         self.parsed_chars += len(tail)
+        base = self._tail_start
         blocks = parse(tail)
         offset, count = (len(tail), len(blocks)) if complete else safe_cut(tail, blocks)
         if count:
-            self._show(blocks[:count], tail, frozen=True)
+            self._show(blocks[:count], tail[:offset], base, frozen=True)
             self._tail_start += offset
-        self._show(blocks[count:], tail, frozen=False)
+        self._show(blocks[count:], tail, base, frozen=False)
+        if complete and self._marking is not None:
+            # The round of the last words of a paragraph may have come after it was frozen.
+            for part in self._parts:
+                if isinstance(part, Prose):
+                    part.mark_again(self._marking)
 
     def _drop_all(self) -> None:
         for part in self._parts:
@@ -123,9 +146,16 @@ class Body(QWidget):
             y += known[2]
         return y
 
-    def _show(self, blocks: list[Block], text: str, *, frozen: bool) -> None:
-        """Bring the parts from `_tail_parts` on in line with `blocks`, reusing widgets of the same kind."""
+    def _show(self, blocks: list[Block], text: str, base: int, *, frozen: bool) -> None:
+        """Bring the parts from `_tail_parts` on in line with `blocks`, reusing widgets of the same kind.
+
+        base: where `text` begins in the source.
+        """
         runs = _runs(blocks)
+        # Carriage returns are gone from `text`, so its offsets are not the reply's.
+        marking = self._marking if "\r" not in self._target else None
+        places = starts(text, blocks) if marking is not None else []
+        first = 0
         index = self._tail_parts
         joins = bool(index and runs and runs[0][0] == "prose" and isinstance(self._parts[index - 1], Prose))
         if index and not joins and isinstance(self._parts[index - 1], Prose):
@@ -140,6 +170,7 @@ class Body(QWidget):
             part = self._part(index, kind)
             self._places.pop(part, None)
             index += 1
+            begin = part.frozen_end if isinstance(part, Prose) else 0
             if isinstance(part, Prose):
                 if frozen:
                     part.freeze(members)
@@ -151,6 +182,10 @@ class Body(QWidget):
                 block = members[0]
                 done = frozen or fence_is_closed(block, text)
                 part.show_code(block.tokens[0].content, fence_language(block), complete=done)
+            if marking is not None:
+                source = text[places[first] : places[first + len(members)]]
+                _mark(part, marking, begin, source, base + places[first], frozen=frozen)
+            first += len(members)
         if frozen:
             self._tail_parts = index
         else:
@@ -179,6 +214,15 @@ class Body(QWidget):
             part.hide()
             part.deleteLater()
         del self._parts[index:]
+
+
+def _mark(part: Part, marking: Marking, begin: int, source: str, offset: int, *, frozen: bool) -> None:
+    """Mark what was drawn of `source`. begin: where that is in the document of a Prose."""
+    if isinstance(part, Prose):
+        end = part.frozen_end if frozen else None
+        part.mark(marking, Chunk(begin, end, source, offset), frozen=frozen)
+    else:
+        part.mark(marking, source, offset)
 
 
 def _runs(blocks: list[Block]) -> list[tuple[Kind, list[Block]]]:

@@ -15,6 +15,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.markdown.highlight import Colours, spans
+from app.chat.markdown.marks import Marked, Marking
 from app.theme.icons import icon
 from app.theme.manager import code_font, current, use_class
 from app.theme.tokens import CODE
@@ -77,6 +78,12 @@ class CodeBlock(QFrame):
             self._complete = True
             self._colour()
 
+    def mark(self, marking: Marking, source: str, offset: int) -> None:
+        """source: the fence and what is in it, which is at `offset` of the reply."""
+        # Words of the code must not be found in the line of the fence.
+        head = source.find("\n") + 1
+        self._edit.show_spans(marking, marking.spans(self.source, 0, source[head:], offset + head))
+
     def height_for(self, width: int) -> int:
         """Height in pixels; code does not wrap, so width matters only for the scroll bar."""
         return 32 + self._edit.fit(width - 2) + 10
@@ -103,7 +110,7 @@ class CodeBlock(QFrame):
             self._colours.show_spans(spans(self.source, self.language, current()))
 
 
-class _Source(QPlainTextEdit):
+class _Source(Marked, QPlainTextEdit):
     """As tall as its lines; scrolls sideways only."""
 
     def __init__(self, parent: QWidget) -> None:

@@ -7,6 +7,7 @@ VoiceOver are Qt's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt, QUrl, Slot
@@ -27,13 +28,24 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
+from app.chat.markdown.marks import LIVE_SPANS, Marked, Marking, Span
 from app.chat.markdown.split import Block
 from app.chat.markdown.writer import Writer, table_rows
 from app.theme.manager import current, text_font, use_class
 from app.theme.tokens import GAP_12, GAP_16, TRANSCRIPT
 
 
-class TextPart(QTextBrowser):
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Document positions start to end (None: its end), written from `source`, which is at `offset` of the reply."""
+
+    start: int
+    end: int | None
+    source: str
+    offset: int
+
+
+class TextPart(Marked, QTextBrowser):
     """Read-only text that never scrolls by itself and never fetches anything."""
 
     def __init__(self, parent: QWidget | None = None, *, style: str = "prose") -> None:
@@ -109,6 +121,8 @@ class Prose(TextPart):
         super().__init__(parent, style=style)
         self._frozen_end = 0
         self._empty = True
+        self._chunks: list[Chunk] = []
+        self._frozen_spans: list[Span] = []
 
     def show_tail(self, blocks: Sequence[Block]) -> None:
         """Put `blocks` after what is frozen."""
@@ -123,6 +137,34 @@ class Prose(TextPart):
 
     def _append(self, blocks: Sequence[Block]) -> bool:
         return self.writer().write(self._drop_tail(), [block.tokens for block in blocks], first=self._empty)
+
+    @property
+    def frozen_end(self) -> int:
+        """Where in the document the tail begins."""
+        return self._frozen_end
+
+    def mark(self, marking: Marking, chunk: Chunk, *, frozen: bool) -> None:
+        """Mark what was written last. chunk: where that begins, and what it was written from."""
+        if frozen:
+            self._chunks.append(chunk)
+            self._frozen_spans += self._spans_of(marking, chunk)
+            self.show_spans(marking, self._frozen_spans)
+        elif len(self._frozen_spans) < LIVE_SPANS:
+            self.show_spans(marking, [*self._frozen_spans, *self._spans_of(marking, chunk)])
+
+    def mark_again(self, marking: Marking) -> None:
+        """Rounds have come since the text was frozen."""
+        self._frozen_spans = [span for chunk in self._chunks for span in self._spans_of(marking, chunk)]
+        self.show_spans(marking, self._frozen_spans)
+
+    def _spans_of(self, marking: Marking, chunk: Chunk) -> list[Span]:
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(chunk.start)
+        if chunk.end is None:
+            cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
+        else:
+            cursor.setPosition(chunk.end, QTextCursor.MoveMode.KeepAnchor)
+        return list(marking.spans(cursor.selectedText(), chunk.start, chunk.source, chunk.offset))
 
     def show_plain(self, text: str) -> None:
         self.writer().write_plain(self._drop_tail(), text)
@@ -144,6 +186,10 @@ class Prose(TextPart):
 
 class Table(TextPart):
     """One table as a grid. Replaced whole while it grows."""
+
+    def mark(self, marking: Marking, source: str, offset: int) -> None:
+        # As it is in the document: `toPlainText` may leave out what positions count.
+        self.show_spans(marking, marking.spans(self.document().toRawText(), 0, source, offset))
 
     def show_table(self, block: Block) -> None:
         roles = current()

@@ -6,6 +6,7 @@ text above, and a finished block must stay finished.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -86,6 +87,18 @@ def safe_cut(text: str, blocks: list[Block]) -> tuple[int, int]:
         if blocks[index].line < lines_complete:
             return _offset(text, blocks[index].line), index
     return 0, 0
+
+
+def starts(text: str, blocks: Sequence[Block]) -> list[int]:
+    """Where each block begins in the text it was parsed from, in characters; and last where the text ends."""
+    found: list[int] = []
+    offset = line = 0
+    for block in blocks:
+        while line < block.line:
+            offset = text.index("\n", offset) + 1
+            line += 1
+        found.append(offset)
+    return [*found, len(text)]
 
 
 def _offset(text: str, line: int) -> int:

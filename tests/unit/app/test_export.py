@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.store import Database, Repository, export
+from app.store import Attachment, Database, Repository, export
 from app.store.values import State
 from engine import KnownError, Segment
 
@@ -27,7 +27,8 @@ def build(store: Repository, plan: list[tuple[str, int, str]]) -> int:
     for kind, pick, words in plan:
         at = nodes[pick % len(nodes)]
         if kind == "user":
-            nodes.append(store.add_user_message(chat.id, at, words).id)
+            files = (Attachment("a.txt", words), Attachment("Pasted text", "x", pasted=True))[: pick % 3]
+            nodes.append(store.add_user_message(chat.id, at, words, attachments=files).id)
         elif kind in ("reply", "streaming"):
             nodes.append(store.begin_reply(chat.id, at, seed=pick, request={"n": pick}, model={"name": words}).id)
             if kind == "reply":
@@ -40,6 +41,7 @@ def build(store: Repository, plan: list[tuple[str, int, str]]) -> int:
                     last_token=pick,
                     figures={"tokens": pick},
                     notices=[{"kind": "park", "text": words}],
+                    trace=words.encode() or None,
                 )
                 store.add_receipt(nodes[-1], "classic replay", {"identical": True})
         elif kind == "switch":
@@ -59,7 +61,7 @@ def shape(store: Repository, conversation: int) -> list[Any]:
         result.append(
             (full.role, full.content, full.reasoning, state, full.branch, full.branches, full.reply, full.created_at)
         )
-        result.append(store.receipts(message.id))
+        result += [full.attachments, store.trace(message.id), store.receipts(message.id)]
     return result
 
 
@@ -83,6 +85,17 @@ def test_an_export_comes_back_the_same(
     assert store.db.rows("PRAGMA foreign_key_check") == []
     store.db.close()
     other.db.close()
+
+
+def test_an_export_of_the_first_version_is_read(store: Repository) -> None:
+    """It knows neither attachments nor the rounds of a reply."""
+    chat = build(store, [("reply", 0, "words"), ("user", 1, "more")])
+    old = json.loads(export.to_json(store, [chat]))
+    for message in old["chats"][0]["messages"]:
+        del message["attachments"]
+        message.get("reply", {}).pop("trace", None)
+    (there,) = export.from_json(store, json.dumps(old))
+    assert [m.content for m in store.path(there)] == [m.content for m in store.path(chat)]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.store import Database, Repository, StoreError
+from app.store import Attachment, Database, Repository, StoreError
 from app.store.repository import NEW_CHAT, title_from
 from app.store.schema import MIGRATIONS
-from app.store.values import State
+from app.store.values import Draft, State
 from engine import Segment
 
 
@@ -98,13 +98,16 @@ def test_a_flush_after_the_end_changes_nothing(store: Repository) -> None:
 
 def test_a_draft_goes_with_the_message_in_one_transaction(store: Repository) -> None:
     chat = store.create_conversation()
-    store.save_draft(chat.id, "being written")
-    store.save_draft(NEW_CHAT, "new")
-    assert (store.draft(chat.id), store.draft(NEW_CHAT)) == ("being written", "new")
+    store.save_draft(chat.id, Draft("being written", (Attachment("a.txt", "1"),)))
+    store.save_draft(NEW_CHAT, Draft("new"))
+    assert (store.draft(chat.id), store.draft(NEW_CHAT)) == (
+        Draft("being written", (Attachment("a.txt", "1"),)),
+        Draft("new"),
+    )
     store.add_user_message(chat.id, None, "being written")
-    assert (store.draft(chat.id), store.draft(NEW_CHAT)) == ("", "new")
-    store.save_draft(NEW_CHAT, "")
-    assert store.draft(NEW_CHAT) == ""
+    assert (store.draft(chat.id), store.draft(NEW_CHAT)) == (Draft(), Draft("new"))
+    store.save_draft(NEW_CHAT, Draft())
+    assert store.draft(NEW_CHAT) == Draft()
 
 
 def test_deleted_chats_are_out_of_sight_until_undo(store: Repository) -> None:
@@ -121,7 +124,7 @@ def test_old_deletions_go_for_good_at_start(tmp_path: Path) -> None:
     store = Repository(database)
     old, fresh = store.create_conversation("old"), store.create_conversation("fresh")
     store.add_user_message(old.id, None, "text")
-    store.save_draft(old.id, "draft")
+    store.save_draft(old.id, Draft("draft"))
     store.delete_conversation(old.id)
     store.delete_conversation(fresh.id)
     database.connection.execute("UPDATE conversation SET deleted_at = 1 WHERE id = ?", (old.id,))
@@ -170,23 +173,56 @@ def test_sampler_and_system_prompt_of_one_chat(store: Repository) -> None:
     assert store.conversations()[0].sampler is None
 
 
-def test_every_past_schema_is_migrated_after_a_backup(tmp_path: Path) -> None:
-    """Bug 27: chats gone after an update. The last migration here stands for the next one."""
+FILLED = """
+INSERT INTO conversation(id, uid, title, created_at, updated_at, active_root_id) VALUES (1, 'c', 'Title', 1, 1, NULL);
+INSERT INTO message(id, uid, conversation_id, role, content, state, created_at)
+    VALUES (1, 'q', 1, 'user', 'about Äpfel', 'complete', 1);
+INSERT INTO message(id, uid, conversation_id, parent_id, role, content, state, created_at)
+    VALUES (2, 'r', 1, 1, 'assistant', 'written half', 'streaming', 2);
+UPDATE conversation SET active_root_id = 1; UPDATE message SET active_child_id = 2 WHERE id = 1;
+INSERT INTO reply(message_id, seed, request, model) VALUES (2, 7, '{}', '{}');
+INSERT INTO receipt(message_id, created_at, kind, body) VALUES (2, 3, 'classic replay', '{}');
+INSERT INTO draft(conversation_id, text, updated_at) VALUES (1, 'unsent', 1);
+"""
+"""What a file of every version could hold; written in the words of version 1."""
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_every_past_schema_is_migrated_after_a_backup(tmp_path: Path, version: int) -> None:
+    """Bug 27: chats gone after an update."""
     path = tmp_path / "a.db"
-    for version in range(1, len(MIGRATIONS) + 1):
-        path.unlink(missing_ok=True)
-        old = Database(path, MIGRATIONS[:version])
-        old.connection.execute("INSERT INTO conversation(uid, title, created_at, updated_at) VALUES ('u', 't', 1, 1)")
-        old.close()
-        newer = (*MIGRATIONS, "ALTER TABLE conversation ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;")
-        new = Database(path, newer)
-        assert new.rows("SELECT title, pinned FROM conversation")[0]["pinned"] == 0
-        assert new.rows("PRAGMA user_version")[0][0] == len(newer)
-        new.close()
-        backup = sqlite3.connect(tmp_path / f"a.db.v{version}.backup")
-        assert backup.execute("SELECT title FROM conversation").fetchone() == ("t",)
-        assert backup.execute("PRAGMA user_version").fetchone() == (version,)
-        backup.close()
+    old = Database(path, MIGRATIONS[:version])
+    old.connection.executescript(FILLED)
+    old.close()
+    new = Database(path)
+    assert new.rows("PRAGMA user_version")[0][0] == len(MIGRATIONS)
+    store = Repository(new)
+    question, reply = store.path(1)
+    assert (question.content, question.attachments) == ("about Äpfel", ())
+    assert (reply.content, reply.state) == ("written half", State.INTERRUPTED)
+    assert reply.reply is not None
+    assert (reply.reply.seed, store.trace(2)) == (7, None)
+    assert store.receipts(2) == [("classic replay", {})]
+    assert store.draft(1) == Draft("unsent")
+    # What was there before is found by what came later.
+    assert [c.id for c in store.conversations("ÄPFEL")] == [1]
+    assert [c.id for c in store.conversations("written half")] == [1]
+    assert new.rows("PRAGMA integrity_check")[0][0] == "ok"
+    new.connection.execute("INSERT INTO message_text(message_text, rank) VALUES ('integrity-check', 1)")
+    new.close()
+    backup = sqlite3.connect(tmp_path / f"a.db.v{version}.backup")
+    assert backup.execute("SELECT title FROM conversation").fetchone() == ("Title",)
+    assert backup.execute("PRAGMA user_version").fetchone() == (version,)
+    backup.close()
+
+
+def test_the_next_migration_will_have_its_backup_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    Database(path).close()
+    new = Database(path, (*MIGRATIONS, "ALTER TABLE conversation ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;"))
+    assert "pinned" in [row["name"] for row in new.rows("PRAGMA table_info(conversation)")]
+    new.close()
+    assert (tmp_path / f"a.db.v{len(MIGRATIONS)}.backup").exists()
 
 
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QFileDialog, QLineE
 from pytestqt.qtbot import QtBot
 
 from app import paths, sessionlog
-from app.chat import composer
+from app.chat import box
 from app.chat.empty import DEFAULT_EXAMPLES, examples
 from app.chat.item import Item, caption
 from app.chat.sidebar import ID_ROLE
@@ -807,7 +807,7 @@ def test_ctrl_backspace_in_a_text_field_deletes_a_word_and_no_chat(
 def test_cmd_backspace_in_the_composer_deletes_to_the_start_of_the_line(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(composer, "MAC", True)
+    monkeypatch.setattr(box, "MAC", True)
     window.composer.set_text("one\ntwo three")
     qtbot.keyClick(window.composer.box, Qt.Key.Key_Backspace, Qt.KeyboardModifier.ControlModifier)
     assert window.composer.text() == "one\n"

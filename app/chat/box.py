@@ -1,0 +1,145 @@
+"""The text box of the composer: safe for input methods, plain text only."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from PySide6.QtCore import QMimeData, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QResizeEvent, QTextDocument
+from PySide6.QtWidgets import QFrame, QPlainTextEdit
+
+from app.text import exact_text
+from app.theme.manager import text_font
+from app.theme.tokens import TRANSCRIPT
+
+MAX_LINES = 8
+LONG_PASTE = 4_000
+"""Characters above which a paste is told, not inserted: a text box needs seconds for 20,000 lines."""
+LONG_PASTE_LINES = 80
+PLACEHOLDER = re.compile(r"\{\{[^{}\n]+\}\}")
+MAC = sys.platform == "darwin"
+_NONE, _KEYPAD = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier
+
+
+class Box(QPlainTextEdit):
+    """A plain text box that grows to eight lines. Files and long pastes are not put into it but told."""
+
+    submitted = Signal()
+    up_in_empty = Signal()
+    escaped = Signal()
+    focused = Signal(bool)
+    pasted = Signal(str)
+    """Too long for a text box."""
+    files = Signal(list)
+    """Paths that were dropped or pasted."""
+    recall = Signal(int)
+    """Steps through what was sent before: -1 is back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.send_with = "enter"
+        self._composing = False
+        self.setFont(text_font(TRANSCRIPT[0]))
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setAccessibleName("Message")
+        self.setTabChangesFocus(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.document().setDocumentMargin(2)
+        self.viewport().setAutoFillBackground(False)
+        self.textChanged.connect(self._fit)
+        self._fit()
+
+    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
+        self._composing = bool(event.preeditString())
+        super().inputMethodEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key, modifiers = event.key(), event.modifiers()
+        enter = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if self._composing:
+            # Enter chooses a candidate of the input method; Esc and Up are its own too.
+            if not enter:
+                super().keyPressEvent(event)
+        elif enter:
+            modified = bool(modifiers & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.MetaModifier))
+            shifted = bool(modifiers & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier))
+            if not shifted and modified == (self.send_with == "modified"):
+                self.submitted.emit()
+            else:
+                self.textCursor().insertText("\n")
+                self.ensureCursorVisible()
+        elif key == Qt.Key.Key_Backspace and modifiers == Qt.KeyboardModifier.ControlModifier and MAC:
+            # Cmd+Backspace: Qt's text boxes do not know it.
+            cursor = self.textCursor()
+            if not cursor.hasSelection():
+                cursor.movePosition(cursor.MoveOperation.StartOfLine, cursor.MoveMode.KeepAnchor)
+            cursor.removeSelectedText()
+        elif key == Qt.Key.Key_Up and not self.toPlainText() and modifiers in (_NONE, _KEYPAD):
+            self.up_in_empty.emit()
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and modifiers & ~_KEYPAD == Qt.KeyboardModifier.AltModifier:
+            self.recall.emit(-1 if key == Qt.Key.Key_Up else 1)
+        elif key == Qt.Key.Key_Escape:
+            self.escaped.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        paths = [url.toLocalFile() for url in source.urls() if url.isLocalFile()]
+        if paths:
+            self.files.emit(paths)
+        elif source.hasText():
+            # Plain text only: what is sent is what is seen.
+            text = source.text()
+            if len(text) > LONG_PASTE or text.count("\n") > LONG_PASTE_LINES:
+                self.pasted.emit(text)
+            else:
+                self.insertPlainText(text)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return source.hasUrls() or super().canInsertFromMimeData(source)
+
+    def focusNextPrevChild(self, next: bool) -> bool:
+        # Tab, before it leaves the box: behind the last placeholder it does, so nobody is caught.
+        return (next and self.select_placeholder()) or super().focusNextPrevChild(next)
+
+    def select_placeholder(self) -> bool:
+        """Mark the next {{placeholder}} of a template, so that typing replaces it. False when there is none."""
+        text = exact_text(self)
+        start = self.textCursor().selectionEnd()
+        units = text.encode("utf-16-le")
+        found = PLACEHOLDER.search(text, len(units[: 2 * start].decode("utf-16-le", "ignore"))) or PLACEHOLDER.search(
+            text
+        )
+        if found is None:
+            return False
+        cursor = self.textCursor()
+        # A cursor counts UTF-16 units.
+        cursor.setPosition(len(text[: found.start()].encode("utf-16-le")) // 2)
+        cursor.setPosition(len(text[: found.end()].encode("utf-16-le")) // 2, cursor.MoveMode.KeepAnchor)
+        self.setTextCursor(cursor)
+        return True
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focused.emit(True)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.focused.emit(False)
+
+    def sizeHint(self) -> QSize:
+        return QSize(300, self.height())
+
+    @Slot()
+    def _fit(self) -> None:
+        document: QTextDocument = self.document()
+        # A plain text document counts its height in lines, wrapped ones included.
+        lines = max(1, min(MAX_LINES, int(document.size().height())))
+        height = lines * self.fontMetrics().lineSpacing() + 8
+        if height != self.height() or self.minimumHeight() != height:
+            self.setFixedHeight(max(34, height))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()

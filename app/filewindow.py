@@ -1,0 +1,70 @@
+"""What the window writes to files and reads from them: exports and imports."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Slot
+
+from app import dialogs, figures
+from app.errorcard import as_dict
+from app.modelwindow import ModelWindow
+from app.panel.logexport import LogExport
+from engine import KnownError
+
+
+class FileWindow(ModelWindow):
+    """Between the model's part and the main window."""
+
+    @Slot()
+    def show_list(self) -> None:
+        """Fill the list of chats anew."""
+        raise NotImplementedError
+
+    @Slot()
+    def export_log(self) -> None:
+        current = self.services.chats.conversation()
+        chats = [(chat.uid, chat.title) for chat in self.services.store.conversations()]
+        dialog = LogExport(self.services.paths.sessions, chats, current.uid if current is not None else "", self)
+        dialog.exported.connect(self._on_exported)
+        dialog.failed.connect(self.on_error)
+        dialog.open()
+
+    @Slot(str)
+    def _on_exported(self, told: str) -> None:
+        self.toast.show_text(told, "")
+
+    @Slot()
+    def export_chat(self) -> None:
+        conversation = self.services.chats.conversation()
+        if conversation is not None:
+            self._export([conversation.id], f"{safe_name(conversation.title)}.md")
+
+    @Slot()
+    def export_all(self) -> None:
+        self._export([chat.id for chat in self.services.store.conversations()], "pacenote-chats.json")
+
+    def _export(self, conversations: list[int], suggestion: str) -> None:
+        try:
+            name = dialogs.export_chats(self, self.services.store, conversations, suggestion)
+            if name:
+                self.toast.show_text(f"Exported to {name}", "")
+        except KnownError as error:
+            self.on_error(as_dict(error))
+
+    @Slot()
+    def import_chats(self) -> None:
+        try:
+            added = dialogs.import_chats(self, self.services.store)
+        except KnownError as error:
+            self.on_error(as_dict(error))
+            return
+        if added:
+            self.show_list()
+            self.services.chats.open(added[-1])
+            self.show_list()
+            self.toast.show_text(f"Imported {figures.count(len(added), 'chat')}", "")
+
+
+def safe_name(title: str) -> str:
+    """A title as a file name."""
+    kept = "".join(c if c.isalnum() or c in " -_" else " " for c in title)
+    return "-".join(kept.split())[:40] or "chat"
