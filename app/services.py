@@ -74,7 +74,7 @@ class Services(QObject):
             return False
         if loaded.max_block < wanted.max_block:
             return True  # a wider block than was probed
-        return replace(loaded, max_block=wanted.max_block) != wanted
+        return replace(loaded, max_block=wanted.max_block, load_anyway=wanted.load_anyway) != wanted
 
     def change_settings(self, settings: Settings) -> None:
         """Use and keep them. When they cannot be written they are used all the same, and `settings_failed` tells."""

@@ -29,6 +29,7 @@ from engine.drafter.head import build_head
 from engine.errors import CheckpointError, KnownError, LoadCancelled
 from engine.events import DrafterInfo, EngineInfo, ExactnessState, LoadProgress, Verdict
 from engine.exactness import cache, ladder
+from engine.hub.fit import require_fit
 from engine.pace import Costs
 from engine.quantize import Plan, Quantized, Scheme, quantize_weights, quantized_nbytes
 from engine.request import LoadOptions
@@ -65,6 +66,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
     report(LoadProgress("Looking at the model"))
     path, revision = locate(options.target) if options.target is not None else (demo_target(), "")
     checkpoint = open_folder(path, revision)
+    require_fit(options)
     parameters = _count_parameters(checkpoint)
     backend = backends.detect(dense_bytes=2 * parameters, experts=is_moe(checkpoint.text_config))
     backends.prepare(backend)

@@ -141,6 +141,7 @@ class LoadOptions:
     allow_inexact: speculate although the probe failed. Stamped into every log.
     max_block: widest block that is probed, and so the widest that may be used, 2 to MAX_BLOCK.
     boundary_bytes: memory that chats may be kept in between turns. None: from the device's working set.
+    load_anyway: load also what needs more memory than is free. The system may page, or end this program.
     """
 
     target: str | None = None
@@ -149,6 +150,7 @@ class LoadOptions:
     allow_inexact: bool = False
     max_block: int = 5
     boundary_bytes: int | None = None
+    load_anyway: bool = False
 
     def __post_init__(self) -> None:
         if not 2 <= self.max_block <= MAX_BLOCK:

@@ -20,11 +20,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="PLACE", help="folder or cached repo id; the bundled demo pair when absent")
     group.add_argument("--head", "--drafter", metavar="PLACE", help="folder or repo of the MTP head, if apart")
+    group.add_argument("--load-anyway", action="store_true", help="load what needs more memory than is free, too")
 
 
 def load_options(args: argparse.Namespace) -> LoadOptions:
     """Of a command that has at least the model arguments."""
-    options = LoadOptions(target=args.model, head=args.head)
+    options = LoadOptions(target=args.model, head=args.head, load_anyway=getattr(args, "load_anyway", False))
     if getattr(args, "dense_drafter", False):
         options = replace(options, quantize_drafter=False)
     # A wider block than is probed by default must be probed, or it may not be used.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.checkpoint.folder import Checkpoint
@@ -16,48 +15,12 @@ from engine.hub.download import wanted
 from engine.hub.headers import INDEX, inspect_repo, read_json
 from engine.hub.ranges import RangeClient
 from engine.hub.repo import Repo, open_repo
+from engine.hub.types import CataloguePair, Checked
 from engine.quantize import Scheme
 from engine.target.load import MODEL_TYPES
 
 FILE = Path(__file__).resolve().parents[2] / "resources" / "catalogue.toml"
 _SIZE_TOLERANCE = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class CataloguePair:
-    """A target and its head. Fields as explained in the file; 0 and "" mean: not known.
-
-    head: "" when it is to be extracted from `original`.
-    """
-
-    name: str
-    target: str
-    head: str
-    original: str
-    quantization: str
-    bytes: int
-    head_bytes: int
-    context: int
-    acceptance: float
-    acceptance_block: int
-    licence: str
-    source: str
-    checked: str
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What the hub says about an entry. problems: where the entry is wrong, in words; empty when it holds.
-
-    bytes: of the target's files that a download takes. Others as in the entry, as they should be.
-    """
-
-    pair: CataloguePair
-    problems: tuple[str, ...]
-    bytes: int = 0
-    context: int = 0
-    licence: str = ""
-    quantization: str = ""
 
 
 def catalogue(file: Path = FILE) -> tuple[CataloguePair, ...]:

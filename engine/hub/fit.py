@@ -8,8 +8,6 @@ reading the chat again), and what a forward works with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from math import prod
 from typing import Any
 
@@ -23,69 +21,13 @@ from engine.checkpoint.safetensors_header import TensorEntry
 from engine.checkpoint.sizes import Sizes, language_model, sizes
 from engine.errors import KnownError
 from engine.hub.errors import size
+from engine.hub.types import DoesNotFit, Fit, FitVerdict, Need
 from engine.quantize import Plan
 from engine.request import MAX_BLOCK, LoadOptions
 from engine.session.budget import working_set
 
-TIGHT = 0.85
-"""Of the limit: above it other programs have next to nothing, and macOS begins to page."""
 _KV_STEP = 256  # positions by which mlx-lm's KVCache grows
 DEFAULT_CONTEXT = 8192
-
-
-class Verdict(StrEnum):
-    FITS = "fits"
-    TIGHT = "tight"
-    NOT = "does not fit"
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Bytes. head: 0 without one. cache: keys and values of target and head. recurrent: states and windows.
-
-    boundary: one kept position of the whole context. working: activations of a prefill chunk, logits of a block.
-    """
-
-    target: int
-    head: int
-    cache: int
-    recurrent: int
-    boundary: int
-    working: int
-
-    @property
-    def total(self) -> int:
-        return self.target + self.head + self.cache + self.recurrent + self.boundary + self.working
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """need: of the pair at `context` tokens. free: bytes the system can give now. limit: bytes that count.
-
-    limit_reason: what set it. head_reason: why no head is counted, "" when one is.
-    """
-
-    need: Need
-    context: int
-    free: int
-    limit: int
-    limit_reason: str
-    head_reason: str = ""
-
-    @property
-    def verdict(self) -> Verdict:
-        if self.need.total > self.limit:
-            return Verdict.NOT
-        return Verdict.TIGHT if self.need.total > TIGHT * self.limit else Verdict.FITS
-
-    @property
-    def missing(self) -> int:
-        """Bytes to free so that it fits, 0 when it does."""
-        return max(0, self.need.total - self.limit)
-
-    def __str__(self) -> str:
-        words = f"{self.verdict}: needs about {size(self.need.total)} at {self.context:,} tokens, {self.limit_reason}"
-        return words + (f"; {size(self.missing)} more would be needed" if self.missing else "")
 
 
 def need_of(
@@ -179,6 +121,25 @@ def fit_of(options: LoadOptions, context: int | None = None, *, held: int = 0) -
     except KnownError as error:
         why_none = error.what
     return fit_checkpoints(target, head, context, held=held, quantize_head=options.quantize_drafter, why_none=why_none)
+
+
+def require_fit(options: LoadOptions) -> None:
+    """Before a pair is read: refuse what needs more memory than there is now, unless it was asked for all the same.
+
+    Raises:
+        DoesNotFit: with the figures.
+    """
+    if options.load_anyway:
+        return
+    found = fit_of(options)
+    if found.verdict is FitVerdict.NOT:
+        raise DoesNotFit(
+            f"{options.target or 'The demo pair'} does not fit in memory: it needs about {size(found.need.total)} at "
+            f"{found.context:,} tokens of context, {found.limit_reason}.",
+            kept="Nothing was loaded.",
+            todo=f"Close other programs to free {size(found.missing)}, choose a smaller model, or load it anyway.",
+            fit=found,
+        )
 
 
 def fit_checkpoints(

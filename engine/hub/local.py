@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.checkpoint.folder import Checkpoint, open_folder
@@ -11,40 +10,10 @@ from engine.checkpoint.head import find_prefix, is_standalone
 from engine.checkpoint.inventory import Unfit, check_tensors
 from engine.errors import CheckpointError
 from engine.hub.cache import RepoCache, cache_folder
-from engine.hub.catalogue import CataloguePair
 from engine.hub.fit import head_tensors
+from engine.hub.types import Begun, CataloguePair, Found, LocalModel, Unusable
 from engine.quantize import Scheme
 from engine.target.load import MODEL_TYPES
-
-
-@dataclass(frozen=True, slots=True)
-class LocalModel:
-    """A target that is whole on this computer.
-
-    place: repo id or folder, as `LoadOptions.target` takes it. head: the same for its head; "" when the head is inside
-    or none was found. has_head: whether there is one, in either place. bytes: of the target's tensors.
-    """
-
-    place: str
-    head: str
-    has_head: bool
-    bytes: int
-    quantization: str
-    context: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unusable:
-    """Something of the family that lies here and cannot be used, and why."""
-
-    place: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Found:
-    models: tuple[LocalModel, ...]
-    unusable: tuple[Unusable, ...]
 
 
 def find_local(pairs: Iterable[CataloguePair] = (), folders: Sequence[Path] = (), cache: Path | None = None) -> Found:
@@ -71,7 +40,7 @@ def find_local(pairs: Iterable[CataloguePair] = (), folders: Sequence[Path] = ()
         for place, checkpoint in opened.items()
         if place not in heads and checkpoint.model_type in MODEL_TYPES
     ]
-    return Found(tuple(models), tuple(unusable))
+    return Found(tuple(models), tuple(unusable), tuple(_begun(cache or cache_folder())))
 
 
 def _cached(root: Path) -> Iterator[tuple[str, Path]]:
@@ -82,6 +51,14 @@ def _cached(root: Path) -> Iterator[tuple[str, Path]]:
         commit = place.commit()
         if commit is not None and (snapshot := place.snapshot(commit)).is_dir():
             yield repo, snapshot
+
+
+def _begun(root: Path) -> Iterator[Begun]:
+    """Repos of which a part is on its way, or was."""
+    for folder in sorted(root.glob("models--*--*")):
+        repo = folder.name.removeprefix("models--").replace("--", "/", 1)
+        if parts := RepoCache(root, repo).parts():
+            yield Begun(repo, sum(part.stat().st_size for part in parts))
 
 
 def _of_the_family(folder: Path) -> bool:

@@ -14,11 +14,12 @@ from engine.cli.main import main
 from engine.errors import KnownError
 from engine.hub import catalogue as catalogues
 from engine.hub.cache import RepoCache
-from engine.hub.catalogue import CataloguePair, catalogue, check
+from engine.hub.catalogue import catalogue, check
 from engine.hub.connection import Connection, Patience
 from engine.hub.download import download
 from engine.hub.errors import HubError
 from engine.hub.local import find_local
+from engine.hub.types import CataloguePair
 from tests.support.fake_hub import FakeHub, Fault, fake_hub
 from tests.support.tiny_pair import Shape, write_head, write_target
 

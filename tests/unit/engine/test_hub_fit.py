@@ -21,9 +21,10 @@ from engine.errors import CheckpointError
 from engine.hub import fit as fits
 from engine.hub.connection import Connection, Patience
 from engine.hub.errors import HubError
-from engine.hub.fit import Fit, Need, Verdict, fit, fit_of, head_tensors, need_of
+from engine.hub.fit import fit, fit_of, head_tensors, need_of, require_fit
 from engine.hub.headers import inspect_repo
-from engine.loading import load_drafter
+from engine.hub.types import DoesNotFit, Fit, FitVerdict, Need
+from engine.loading import load_drafter, load_pair
 from engine.request import LoadOptions
 from engine.target.load import load_target
 from tests.support.fake_hub import FakeHub, FakeRepo, fake_hub
@@ -139,9 +140,9 @@ def test_verdicts_have_edges_and_numbers() -> None:
     def at(limit: int) -> Fit:
         return fit(need, 8192, metal(24 * GIB), limit)
 
-    assert at(10 * GIB).verdict is Verdict.TIGHT
-    assert at(10 * GIB - 1).verdict is Verdict.NOT
-    assert at(12 * GIB).verdict is Verdict.FITS
+    assert at(10 * GIB).verdict is FitVerdict.TIGHT
+    assert at(10 * GIB - 1).verdict is FitVerdict.NOT
+    assert at(12 * GIB).verdict is FitVerdict.FITS
     assert str(at(7 * GIB)) == (
         "does not fit: needs about 10.0 GiB at 8,192 tokens, 7.0 GiB are free; 3.0 GiB more would be needed"
     )
@@ -151,9 +152,9 @@ def test_what_counts_is_the_smaller_of_free_memory_and_working_set() -> None:
     """A static share of the memory is not enough: other programs live there too (reference ux.md 1.4)."""
     need = Need(10 * GIB, 0, 0, 0, 0, 0)
     busy = fit(need, 1, metal(24 * GIB), 5 * GIB)
-    assert (busy.limit, busy.verdict) == (5 * GIB, Verdict.NOT)
+    assert (busy.limit, busy.verdict) == (5 * GIB, FitVerdict.NOT)
     idle = fit(need, 1, metal(9 * GIB), 30 * GIB)
-    assert (idle.limit, idle.verdict) == (9 * GIB, Verdict.NOT)
+    assert (idle.limit, idle.verdict) == (9 * GIB, FitVerdict.NOT)
     assert "lends at most 9.0 GiB" in str(idle)
 
 
@@ -161,10 +162,10 @@ def test_free_memory_is_live_and_held_counts(monkeypatch: pytest.MonkeyPatch) ->
     """What the model in use gives back is counted, and nothing is remembered between two looks."""
     monkeypatch.setattr(fits, "free_memory", lambda: 10 * 2**20)
     tight = fit_of(LoadOptions())
-    assert tight.verdict is Verdict.NOT
-    assert fit_of(LoadOptions(), held=GIB).verdict is Verdict.FITS
+    assert tight.verdict is FitVerdict.NOT
+    assert fit_of(LoadOptions(), held=GIB).verdict is FitVerdict.FITS
     monkeypatch.setattr(fits, "free_memory", lambda: 8 * GIB)
-    assert fit_of(LoadOptions()).verdict is Verdict.FITS
+    assert fit_of(LoadOptions()).verdict is FitVerdict.FITS
 
 
 def test_a_longer_context_needs_more_and_never_more_than_the_model_reads() -> None:
@@ -188,3 +189,15 @@ def test_a_head_that_is_not_there_is_a_reason_and_no_error(tmp_path: Path) -> No
 def test_it_says_the_live_memory_of_this_machine() -> None:
     """A real figure: between 1 MiB and the machine's memory."""
     assert 2**20 < fits.free_memory() <= fits.detect().memory
+
+
+def test_nothing_loads_that_does_not_fit_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every load passes this gate (reference ux.md 1.4); the refusal has figures and a way around it."""
+    monkeypatch.setattr(fits, "free_memory", lambda: 2**20)
+    monkeypatch.setattr(fits, "working_set", lambda backend: GIB)
+    with pytest.raises(DoesNotFit) as caught:
+        load_pair(LoadOptions(), lambda step: None, threading.Event())
+    assert "does not fit in memory: it needs about" in caught.value.what
+    assert "load it anyway" in caught.value.todo
+    assert caught.value.fit.missing > 0
+    require_fit(LoadOptions(load_anyway=True))
