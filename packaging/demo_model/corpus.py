@@ -16,7 +16,7 @@ from functools import cache
 from demo_model import sources
 from demo_model.clean import is_held_out
 from demo_model.grammar import Block, expand, read_scripts, variety
-from demo_model.outside import free_remark, unknown
+from demo_model.outside import free_remark, unknown, with_a_remark
 from demo_model.paths import CORPUS
 from demo_model.small import arithmetic, authored_fact, joke, small_fact, story
 from demo_model.subjects import Chat, Pair, about_word, animal, how_to, lists, needs, table, task_extras, what_is, words
@@ -126,7 +126,7 @@ def singles(r: random.Random) -> list[Chat]:
     made += [script(r, "scripts") for _ in range(62_000)]
     made += [script(r, "self") for _ in range(24_000)]
     parts: list[tuple[Callable[[random.Random], Chat], int]] = [
-        (arithmetic, 34_000), (story, 5_000), (joke, 4_000), (small_fact, 8_000), (authored_fact, 7_000), (unknown, 34_000), (free_remark, 22_000),
+        (arithmetic, 34_000), (story, 5_000), (joke, 4_000), (small_fact, 8_000), (authored_fact, 7_000), (unknown, 34_000), (free_remark, 5_000),
     ]  # fmt: skip
     for make, count in parts:
         made += [make(r) for _ in range(count)]
@@ -144,6 +144,8 @@ def chain(r: random.Random, first: Chat, rest: Iterator[Chat]) -> Chat:
     length = r.choices([1, 2, 3, 4, 5], [38, 20, 26, 11, 5])[0]
     subject, turns = first, []
     ask, reply = opened(r, first.turns[0], first.turns[1], True, first.kind in _GREETED)
+    if first.kind in _GREETED and r.random() < 0.12:
+        ask, reply = with_a_remark(r, first.turns[0]), first.turns[1]
     turns = [ask, reply, *first.turns[2:]]
     answers, more, asides = list(first.answers), list(first.more), list(first.asides)
     fresh = True

@@ -81,8 +81,48 @@ _SHORT = (("I am ", "I'm "), ("What is ", "What's "), ("what is ", "what's "), (
           ("You are ", "You're "), ("you are ", "you're "), ("does not ", "doesn't "), ("is not ", "isn't "), ("There is ", "There's "), ("We are ", "We're "))  # fmt: skip
 
 
+_OTHER_WORDS = (
+    ("things", "stuff"), ("kind of", "sort of"), ("kinds of", "sorts of"), ("want to", "wanna"), ("going to", "gonna"), ("yes", "yeah"), ("very", "really"), ("a little", "a tad"), ("good", "decent"),
+    ("tell me", "let me know"), ("mistakes", "errors"), ("mistakes", "wrong things"), ("some", "a few"), ("good way", "nice way"), ("which", "what"), ("people", "folks"), ("mother", "mom"), ("father", "dad"),
+    ("children", "kids"), ("big", "huge"), ("small", "tiny"), ("start", "begin"), ("buy", "get"), ("prepare", "whip up"), ("make", "prepare"), ("cannot", "am unable to"), ("evening", "night"),
+    ("exactly", "precisely"), ("explain", "clarify"), ("problem", "issue"), ("help me", "give me a hand"), ("hard", "tough"), ("difficult", "tricky"), ("also", "too"), ("find", "come up with"), ("need", "require"),
+    ("can you", "could you"), ("do you know", "any clue"), ("how do i", "how does one"), ("how can i", "how might I"), ("how do i", "how would you"), ("what is", "what on earth is"), ("name", "list"), ("another one", "got another"),
+    ("one more", "a further one"), ("are you", "would you be"), ("who are you", "what are you"), ("built", "put together"), ("advice", "pointers"), ("at home", "in my place"), ("good at", "able to do"), ("do you", "do you ever"),
+)  # fmt: skip
+_FILLERS = ["really", "actually", "just", "maybe", "like", "basically", "perhaps", "kind-of", "simply", "please", "then", "exactly", "again", "finally", "even", "always", "also", "still", "only", "probably", "honestly", "roughly", "usually"]  # fmt: skip
+_DROPPED = frozenset(
+    ["a", "an", "the", "do", "does", "of", "to", "me", "my", "i", "you", "is", "are", "am", "that", "it", "so", "for", "with", "please", "some", "very", "can", "could", "would", "will"]
+)
+
+
+def loosened(r: random.Random, text: str) -> str:
+    """Another word here and there, one left out or put in: what comes across is still the same question."""
+    x = r.random()
+    if x < 0.45:
+        low = text.lower()
+        fitting = [(a, b) for a, b in _OTHER_WORDS if re.search(rf"\b{a}\b", low)]
+        if fitting:
+            a, b = r.choice(fitting)
+            text = re.sub(rf"\b{a}\b", b, text, count=1, flags=re.IGNORECASE)
+            return text[:1].upper() + text[1:]
+    parts = text.split(" ")
+    if len(parts) < 4:
+        return text
+    if x < 0.75:
+        parts.insert(r.randrange(1, len(parts)), r.choice(_FILLERS).replace("-", " "))
+    else:
+        loose = [i for i, w in enumerate(parts) if w.lower() in _DROPPED]
+        if loose:
+            del parts[r.choice(loose)]
+    text = " ".join(parts)
+    return text[:1].upper() + text[1:]
+
+
 def typed(r: random.Random, text: str, keep_case: bool = False) -> str:
     """As typed by different people: mostly tidy, at times lower case, without a mark, contracted or with a slip."""
+    if not keep_case:
+        while r.random() < 0.4 and not re.search(r"\d", text):
+            text = loosened(r, text)
     x = r.random() if not keep_case else 0.09 + 0.91 * r.random()
     if keep_case and 0.14 <= x < 0.22:
         x = 0.1
