@@ -91,7 +91,25 @@ _OTHER_WORDS = (
 )  # fmt: skip
 _FILLERS = ["really", "actually", "just", "maybe", "like", "basically", "perhaps", "kind-of", "simply", "please", "then", "exactly", "again", "finally", "even", "always", "also", "still", "only", "probably", "honestly", "roughly", "usually"]  # fmt: skip
 _DROPPED = frozenset(
-    ["a", "an", "the", "do", "does", "of", "to", "me", "my", "i", "you", "is", "are", "am", "that", "it", "so", "for", "with", "please", "some", "very", "can", "could", "would", "will"]
+    (
+        "a",
+        "an",
+        "the",
+        "do",
+        "does",
+        "of",
+        "to",
+        "is",
+        "are",
+        "am",
+        "that",
+        "so",
+        "for",
+        "with",
+        "please",
+        "some",
+        "very",
+    )
 )
 
 
