@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine import EngineInfo, Event, Finished, KnownError, LoadProgress, PrefillProgress, Receipt, Text
+from engine import EngineInfo, Event, Finished, KnownError, LoadProgress, MemoryUse, PrefillProgress, Receipt, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,19 @@ class Ids:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model is ready. The former one was closed."""
+    """A model is ready. The former one was closed. before, after: the load and that, None when nobody measured."""
 
     info: EngineInfo
+    before: MemoryUse | None = None
+    after: MemoryUse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded:
+    """No model is loaded any more. before, after: as above."""
+
+    before: MemoryUse | None = None
+    after: MemoryUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +63,8 @@ class Failed:
     trace: str
 
 
-Happening = Event | LoadProgress | Loaded | LoadFailed | Started | Failed | Receipt
-TERMINAL = (Finished, Failed, Loaded, LoadFailed, Receipt)
+Happening = Event | LoadProgress | Loaded | Unloaded | LoadFailed | Started | Failed | Receipt
+TERMINAL = (Finished, Failed, Loaded, Unloaded, LoadFailed, Receipt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -26,9 +26,11 @@ from app.happenings import (
     Loaded,
     LoadFailed,
     Started,
+    Unloaded,
     coalesce,
 )
 from engine import (
+    DoesNotFit,
     EngineInfo,
     Event,
     Finished,
@@ -36,11 +38,13 @@ from engine import (
     LoadCancelled,
     LoadOptions,
     LoadProgress,
+    MemoryUse,
     Notice,
     PrefillProgress,
     Receipt,
     Request,
     load,
+    memory_use,
 )
 
 
@@ -85,6 +89,11 @@ class _Load:
 
 
 @dataclass(frozen=True, slots=True)
+class _Unload:
+    ids: Ids
+
+
+@dataclass(frozen=True, slots=True)
 class _Generate:
     ids: Ids
     request: Request
@@ -113,12 +122,14 @@ class EngineThread(QThread):
         *,
         afterwards: Callable[[], None] | None = None,
         kept: Callable[[], Path | None] | None = None,
+        memory: Callable[[], MemoryUse] = memory_use,
     ) -> None:
         """
         Args:
             afterwards: called on the thread after the first load, for slow imports that the GUI must not wait for.
             kept: called on the thread after the first load and at the end: the file in which the last chat's caches
                 are kept from run to run, None for nowhere.
+            memory: called on the thread before and after a load.
         """
         super().__init__(parent)
         self.setObjectName("engine")
@@ -128,19 +139,26 @@ class EngineThread(QThread):
         self._sink = sink
         self._afterwards = afterwards
         self._kept = kept or (lambda: None)
+        self._memory = memory
         self._restored = False
         self.farewell: Notice | None = None
         """Why the last chat's caches could not be kept; there once the thread has ended."""
-        self._commands: queue.SimpleQueue[_Load | _Generate | _Verify | None] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[_Load | _Unload | _Generate | _Verify | None] = queue.SimpleQueue()
         self._events: deque[Envelope] = deque()
         self._announced = threading.Event()
         self._stops: dict[int, threading.Event] = {}
         self._engine: EngineLike | None = None
+        self._options: LoadOptions | None = None
+        """Of the engine."""
 
     # called from the GUI thread
 
     def load(self, ids: Ids, options: LoadOptions) -> None:
         self._commands.put(_Load(ids, options, self._new_stop(ids)))
+
+    def unload(self, ids: Ids) -> None:
+        """Give the memory of the model back. Ends with Unloaded."""
+        self._commands.put(_Unload(ids))
 
     def generate(self, ids: Ids, request: Request) -> None:
         self._commands.put(_Generate(ids, request, self._new_stop(ids)))
@@ -195,6 +213,8 @@ class EngineThread(QThread):
                     afterwards, self._afterwards = self._afterwards, None
                     if afterwards is not None:
                         afterwards()
+                elif isinstance(command, _Unload):
+                    self._do_unload(command)
                 elif isinstance(command, _Verify):
                     self._do_verify(command)
                 else:
@@ -236,8 +256,9 @@ class EngineThread(QThread):
         def progress(step: LoadProgress) -> None:
             self._post(ids, step)
 
+        before = self._memory()
         try:
-            engine = self._load(command.options, progress, command.cancel)
+            engine = self._new_engine(command, progress)
         except KnownError as error:
             self._post(ids, LoadFailed(error, "", self._info()))
         except LoadCancelled:
@@ -247,9 +268,34 @@ class EngineThread(QThread):
         else:
             # Only now: a load that fails must leave the model that was there.
             self._close_engine()
-            self._engine = engine
+            self._engine, self._options = engine, command.options
             self._restore_chat(engine)
-            self._post(ids, Loaded(engine.info))
+            self._post(ids, Loaded(engine.info, before, self._memory()))
+
+    def _new_engine(self, command: _Load, progress: Progress) -> EngineLike:
+        """Beside the engine in use where both fit, so that it stays whatever happens; else in its place."""
+        try:
+            return self._load(command.options, progress, command.cancel)
+        except DoesNotFit:
+            former = self._options
+            if self._engine is None or former is None:
+                raise
+            progress(LoadProgress("Making room: the model in use is unloaded"))
+            self._close_engine()
+            try:
+                return self._load(command.options, progress, command.cancel)
+            except BaseException:
+                progress(LoadProgress("Loading the former model again"))
+                # It was in memory a moment ago, so it is not asked whether it fits.
+                options = replace(former, load_anyway=True)
+                self._engine = self._load(options, progress, threading.Event())
+                self._options = former
+                raise
+
+    def _do_unload(self, command: _Unload) -> None:
+        before = self._memory()
+        self._close_engine()
+        self._post(command.ids, Unloaded(before, self._memory()))
 
     def _take_up(self, ids: Ids, stop: threading.Event) -> EngineLike | None:
         """The engine for what begins now; None, and told, when there is nothing to begin."""
@@ -307,7 +353,7 @@ class EngineThread(QThread):
         return None if self._engine is None else self._engine.info
 
     def _close_engine(self) -> None:
-        engine, self._engine = self._engine, None
+        engine, self._engine, self._options = self._engine, None, None
         if engine is not None:
             engine.close()
 

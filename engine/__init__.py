@@ -27,6 +27,11 @@ from engine.events import (
     Text,
     Verdict,
 )
+from engine.hub.download import DownloadProgress, Step
+from engine.hub.errors import DiskFull, HubError
+from engine.hub.hub import Hub
+from engine.hub.types import Begun, CataloguePair, DoesNotFit, Fit, FitVerdict, Found, LocalModel, Need, Unusable
+from engine.memory import MemoryUse, free_memory, memory_use
 from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation, WhenFull
 from engine.telemetry.environment import conditions, environment
 from engine.telemetry.event_log import EventLog
@@ -45,9 +50,14 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_BLOCK",
     "STAGES",
+    "Begun",
+    "CataloguePair",
     "CheckpointError",
     "ContextFull",
     "ContextUse",
+    "DiskFull",
+    "DoesNotFit",
+    "DownloadProgress",
     "DrafterInfo",
     "EndReason",
     "Engine",
@@ -58,13 +68,21 @@ __all__ = [
     "ExportKind",
     "Exported",
     "Finished",
+    "Fit",
+    "FitVerdict",
+    "Found",
+    "Hub",
+    "HubError",
     "KnownError",
     "LoadCancelled",
     "LoadOptions",
     "LoadProgress",
+    "LocalModel",
     "Log",
     "LoggedReply",
+    "MemoryUse",
     "Message",
+    "Need",
     "Notice",
     "OutOfMemory",
     "Part",
@@ -78,14 +96,18 @@ __all__ = [
     "SessionLog",
     "Speculation",
     "StatsBuilder",
+    "Step",
     "Text",
+    "Unusable",
     "Verdict",
     "WhenFull",
     "conditions",
     "environment",
     "export_logs",
+    "free_memory",
     "load",
     "log_files",
+    "memory_use",
     "merge",
     "read_logs",
     "speed_reason",

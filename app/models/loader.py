@@ -7,9 +7,9 @@ import time
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.errorcard import as_dict
-from app.happenings import Envelope, Ids, Loaded, LoadFailed
+from app.happenings import Envelope, Ids, Loaded, LoadFailed, Unloaded
 from app.worker import EngineThread
-from engine import EngineInfo, LoadOptions, LoadProgress
+from engine import DoesNotFit, EngineInfo, LoadOptions, LoadProgress, MemoryUse
 
 SLOW_TICK_MS = 250
 
@@ -34,6 +34,10 @@ class ModelLoader(QObject):
         self.info: EngineInfo | None = None
         self.options: LoadOptions | None = None
         """Of the model in use."""
+        self.memory: tuple[MemoryUse, MemoryUse] | None = None
+        """Before and after the last load or unload."""
+        self.refused: LoadOptions | None = None
+        """What was not loaded because it does not fit."""
         self._wanted = LoadOptions()
         self.progress: LoadProgress | None = None
         self._tick = QTimer(self)
@@ -59,12 +63,19 @@ class ModelLoader(QObject):
         """Begin; one that is under way is cancelled first."""
         self.cancel()
         self._wanted = options
+        self.refused = None
         self._generation = self._numbers.next()
         self._started = time.monotonic()
         self.progress = None
         self._tick.start()
         self._thread.load(Ids(self._generation), options)
         self.progressed.emit()
+
+    @Slot()
+    def unload(self) -> None:
+        """Give the model's memory back; a load that is under way is cancelled. `changed` tells when it is done."""
+        self.cancel()
+        self._thread.unload(Ids(self._numbers.next()))
 
     @Slot()
     def cancel(self) -> None:
@@ -74,10 +85,16 @@ class ModelLoader(QObject):
     @Slot(list)
     def on_events(self, batch: list[Envelope]) -> None:
         for envelope in batch:
+            if isinstance(envelope.event, Unloaded):
+                self.info = self.options = None
+                self._measured(envelope.event)
+                self.changed.emit()
+                continue
             if envelope.ids.generation != self._generation or not self.loading:
                 # A cancelled load may still have finished; then that is the model in use.
                 if isinstance(envelope.event, Loaded):
                     self.info = envelope.event.info
+                    self._measured(envelope.event)
                     self.changed.emit()
                 continue
             event = envelope.event
@@ -87,6 +104,7 @@ class ModelLoader(QObject):
             elif isinstance(event, Loaded):
                 self._end()
                 self.info, self.options = event.info, self._wanted
+                self._measured(event)
                 self.changed.emit()
             elif isinstance(event, LoadFailed):
                 self._end()
@@ -99,6 +117,7 @@ class ModelLoader(QObject):
             return
         if event.error is not None:
             error = as_dict(event.error)
+            self.refused = self._wanted if isinstance(event.error, DoesNotFit) else None
         else:
             error = {
                 "what": f"Pacenote made a mistake while loading {self.wanted_name}.",
@@ -110,6 +129,10 @@ class ModelLoader(QObject):
         if event.current is not None and not error["kept"]:
             error["kept"] = f"{event.current.name} is still loaded."
         self.failed.emit(error)
+
+    def _measured(self, event: Loaded | Unloaded) -> None:
+        if event.before is not None and event.after is not None:
+            self.memory = event.before, event.after
 
     def _end(self) -> None:
         self._generation = 0

@@ -36,6 +36,7 @@ class Step(StrEnum):
     LOOKING = "looking at the repo"
     WAITING = "waiting for another program that fetches the same files"
     FETCHING = "fetching"
+    HEAD = "fetching the head out of the original"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from engine.checkpoint.sizes import Sizes, language_model, sizes
 from engine.errors import KnownError
 from engine.hub.errors import size
 from engine.hub.types import DoesNotFit, Fit, FitVerdict, Need
+from engine.memory import free_memory
 from engine.quantize import Plan
 from engine.request import MAX_BLOCK, LoadOptions
 from engine.session.budget import working_set
@@ -90,13 +91,6 @@ def fit(need: Need, context: int, backend: Backend, free: int, head_reason: str 
     return Fit(need, context, free, limit, reason, head_reason)
 
 
-def free_memory() -> int:
-    """Bytes that the system can give to a program now without paging."""
-    import psutil
-
-    return int(psutil.virtual_memory().available)
-
-
 def fit_of(options: LoadOptions, context: int | None = None, *, held: int = 0) -> Fit:
     """The fit of what `options` names, which is on this computer.
 
@@ -136,7 +130,6 @@ def require_fit(options: LoadOptions) -> None:
         raise DoesNotFit(
             f"{options.target or 'The demo pair'} does not fit in memory: it needs about {size(found.need.total)} at "
             f"{found.context:,} tokens of context, {found.limit_reason}.",
-            kept="Nothing was loaded.",
             todo=f"Close other programs to free {size(found.missing)}, choose a smaller model, or load it anyway.",
             fit=found,
         )

@@ -70,8 +70,8 @@ class Fit:
 class DoesNotFit(KnownError):
     """A pair needs more memory than there is. fit: the figures."""
 
-    def __init__(self, what: str, *, kept: str, todo: str, fit: Fit) -> None:
-        super().__init__(what, kept=kept, todo=todo, detail=str(fit))
+    def __init__(self, what: str, *, todo: str, fit: Fit) -> None:
+        super().__init__(what, todo=todo, detail=str(fit))
         self.fit = fit
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator
 
@@ -10,19 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
-from app.happenings import Envelope, Failed, Happening, Ids, Loaded, LoadFailed, Started, coalesce
+from app.happenings import Envelope, Failed, Happening, Ids, Loaded, LoadFailed, Started, Unloaded, coalesce
 from app.pump import Pump
 from app.replay import DEMO_INFO, ScriptedEngine
 from app.worker import EngineThread
 from engine import (
     CheckpointError,
+    DoesNotFit,
     EndReason,
     Finished,
+    Fit,
     KnownError,
     LoadCancelled,
     LoadOptions,
     LoadProgress,
+    MemoryUse,
     Message,
+    Need,
     Notice,
     PrefillProgress,
     Request,
@@ -297,3 +302,112 @@ def _essence(batch: list[Envelope], generation: int) -> list[Happening | tuple[s
         else:
             result.append(event)
     return result
+
+
+TOO_LARGE = DoesNotFit("It does not fit.", todo="Load it anyway.", fit=Fit(Need(2, 0, 0, 0, 0, 0), 1, 1, 1, ""))
+
+
+class Memory:
+    """A device that holds the engines that are open, and no more of them than `room`."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.engines: list[ScriptedEngine] = []
+        self.asked: list[LoadOptions] = []
+        self.broken: set[str] = set()
+
+    @property
+    def held(self) -> int:
+        return sum(not engine.closed for engine in self.engines)
+
+    def load(self, options: LoadOptions, progress: object, cancel: threading.Event) -> ScriptedEngine:
+        self.asked.append(options)
+        if self.held >= self.room and not options.load_anyway:
+            raise TOO_LARGE
+        if options.target in self.broken:
+            raise CheckpointError("It is damaged.", todo="Download it again.")
+        info = dataclasses.replace(DEMO_INFO, name=options.target or "demo")
+        self.engines.append(ScriptedEngine(lambda request: ("", "words"), info=info))
+        return self.engines[-1]
+
+    def use(self) -> MemoryUse:
+        return MemoryUse(self.held, self.room - self.held)
+
+
+@pytest.fixture
+def memory() -> Memory:
+    return Memory(room=1)
+
+
+@pytest.fixture
+def small(qapp: object, memory: Memory) -> Iterator[EngineThread]:
+    made = EngineThread(memory.load, memory=memory.use)
+    made.start()
+    yield made
+    made.close()
+
+
+def test_switching_gives_the_memory_back_where_both_do_not_fit(
+    qtbot: QtBot, small: EngineThread, memory: Memory
+) -> None:
+    """The model in use makes room for the next one; the figures before and after are told."""
+    load(qtbot, small)
+    small.load(Ids(2), LoadOptions(target="b"))
+    loaded = drain(qtbot, small, Loaded)[-1].event
+    assert isinstance(loaded, Loaded)
+    assert (loaded.info.name, memory.held) == ("b", 1)
+    assert memory.engines[0].closed
+    assert (loaded.before, loaded.after) == (MemoryUse(1, 0), MemoryUse(1, 0))
+
+
+def test_the_model_in_use_stays_while_both_fit(qtbot: QtBot, small: EngineThread, memory: Memory) -> None:
+    memory.room = 2
+    load(qtbot, small)
+    memory.broken = {"b"}
+    small.load(Ids(2), LoadOptions(target="b"))
+    failed = drain(qtbot, small, LoadFailed)[-1].event
+    assert isinstance(failed, LoadFailed)
+    assert failed.current is not None
+    assert not memory.engines[0].closed
+    assert len(memory.engines) == 1
+
+
+@pytest.mark.parametrize("what", ["damaged", "too large"])
+def test_a_load_that_fails_after_making_room_brings_the_former_model_back(
+    what: str, qtbot: QtBot, small: EngineThread, memory: Memory
+) -> None:
+    """Whatever happens to the new model, the old one answers afterwards."""
+    load(qtbot, small)
+    if what == "damaged":
+        memory.broken = {"b"}
+    else:
+        memory.room = 0
+    small.load(Ids(2), LoadOptions(target="b"))
+    failed = drain(qtbot, small, LoadFailed)[-1].event
+    assert isinstance(failed, LoadFailed)
+    assert failed.current is not None
+    assert failed.current.name == "demo"
+    assert memory.asked[-1] == LoadOptions(load_anyway=True)
+    small.generate(Ids(3, 1, 1), ASK)
+    assert isinstance(drain(qtbot, small, Finished, Failed)[-1].event, Finished)
+
+
+def test_unload_gives_the_memory_back(qtbot: QtBot, small: EngineThread, memory: Memory) -> None:
+    load(qtbot, small)
+    small.unload(Ids(2))
+    unloaded = drain(qtbot, small, Unloaded)[-1].event
+    assert unloaded == Unloaded(MemoryUse(1, 0), MemoryUse(0, 1))
+    small.generate(Ids(3, 1, 1), ASK)
+    failed = drain(qtbot, small, Failed)[-1].event
+    assert isinstance(failed, Failed)
+    assert failed.error is not None
+    assert failed.error.what == "No model is loaded."
+
+
+def test_what_does_not_fit_into_an_empty_device_is_refused(qtbot: QtBot, small: EngineThread, memory: Memory) -> None:
+    memory.room = 0
+    small.load(Ids(1), LoadOptions(target="b"))
+    failed = drain(qtbot, small, LoadFailed)[-1].event
+    assert failed == LoadFailed(TOO_LARGE, "", None)
+    small.load(Ids(2), LoadOptions(target="b", load_anyway=True))
+    assert isinstance(drain(qtbot, small, Loaded, LoadFailed)[-1].event, Loaded)
