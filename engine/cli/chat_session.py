@@ -110,7 +110,9 @@ class ChatSession:
                     self._record(event)
                     if isinstance(event, Text):
                         printer.show(event)
-                    elif isinstance(event, Notice) and event.kind != "width":  # those are for the log
+                    elif (
+                        isinstance(event, Notice) and event.kind != "width"
+                    ):  # those are for the log
                         notices.append(event)  # in the middle of a line it would tear the text apart
                     elif isinstance(event, Finished):
                         self._conversation.take(event)
