@@ -14,16 +14,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QEventLoop, QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QDialog
 
 from app import paths
 from app.application import Application, make_qt
+from app.chat.chatsettings import ChatSettingsDialog
 from app.chat.empty import examples
+from app.chat.templates import TemplateDialog
 from app.replay import ScriptedEngine, ScriptedLoader
 from app.samples import SAMPLES
+from app.store import Attachment, Draft
 from app.worker import Loader
 from engine import CheckpointError, Request
 
+FILES = (
+    Attachment("meeting-notes.md", "# Notes\n\n" + "Something was said here.\n" * 40),
+    Attachment("a-file-with-a-rather-long-name-for-a-chip.csv", "a,b\n1,2\n"),
+)
+PASTED = Attachment("Pasted text", "A line of text.\n" * 900, pasted=True)
 WAIT_MS = 60_000
 MODES = ("light", "dark")
 
@@ -66,8 +74,17 @@ class Studio:
             self.window.grab().save(str(path))
             print(path)  # noqa: T201
 
+    def dialog(self, kind: type[QDialog], name: str) -> None:
+        """Take and close a dialog that the window has opened."""
+        self.settle(250)
+        for dialog in self.window.findChildren(kind):
+            path = self.out / f"{name}-{self.application.theme.mode}.png"
+            dialog.grab().save(str(path))
+            print(path)  # noqa: T201
+            dialog.close()
+
     def ask(self, text: str, *, wait: bool = True) -> None:
-        self.services.chats.send(text)
+        self.services.chats.send_text(text)
         if wait:
             self.until(self._idle)
 
@@ -127,6 +144,10 @@ def scripted(studio: Studio, loader: ScriptedLoader) -> None:
                 if item.role == "assistant" and view is not None and hasattr(view, "toggle_reasoning"):
                     view.toggle_reasoning()
         studio.take(name)
+        if name in ("short", "code", "table"):
+            studio.window.actions_by_key["speculation_view"].trigger()
+            studio.take(f"speculation-{name}")
+            studio.window.actions_by_key["speculation_view"].trigger()
     studio.services.chats.regenerate_last()
     studio.until(studio._idle)
     studio.window.transcript.check.emit(studio.window.transcript.items[-1].id)
@@ -143,6 +164,7 @@ def scripted(studio: Studio, loader: ScriptedLoader) -> None:
     hold.at = None
     hold.go_on.set()
     studio.until(studio._idle)
+    cut_and_attached(studio)
     studio.window.new_chat()
     studio.ask("fails")
     studio.take("error")
@@ -167,6 +189,27 @@ def scripted(studio: Studio, loader: ScriptedLoader) -> None:
         popover.close()
 
 
+def cut_and_attached(studio: Studio) -> None:
+    """A reply that was cut, files in a message and in the composer, and the dialogs of a chat."""
+    window, services = studio.window, studio.services
+    settings = services.settings
+    window.new_chat()
+    services.change_settings(dataclasses.replace(settings, max_tokens=60))
+    services.chats.send(Draft("short", FILES))
+    studio.until(studio._idle)
+    services.change_settings(settings)
+    window.composer.set_draft(Draft("And what does this one say?", (*FILES, PASTED)))
+    studio.take("attachments")
+    studio.take("attachments-narrow", modes=("light",), size=(640, 560))
+    window.composer.clear()
+    window.chat_settings()
+    studio.dialog(ChatSettingsDialog, "chat-settings")
+    services.store.save_template("Explain to a child", "Explain {{thing}} so that a child of {{age}} understands it.")
+    services.store.save_template("Proofread", "Proofread this text and list what you changed:\n\n{{text}}")
+    window.manage_templates()
+    studio.dialog(TemplateDialog, "templates")
+
+
 def real(studio: Studio) -> None:
     """What the real engine says, on this machine."""
     studio.take("real-empty", modes=("light",))
@@ -184,7 +227,7 @@ def real(studio: Studio) -> None:
 
 
 def reply(request: Request) -> tuple[str, str]:
-    asked = request.messages[-1].content
+    asked = request.messages[-1].content.split("\n")[0]
     if asked == "fails":
         raise CheckpointError(
             "The device ran out of memory while reading the prompt.",

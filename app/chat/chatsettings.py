@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QLabel, QP
 
 from app.chat.options import OWN, ChatOptions, default_options
 from app.settings.dialog import LABEL_WIDTH, Field
-from app.settings.table import Applies, Settings, specs
+from app.settings.table import Settings, specs
 from app.theme.manager import use_class
 
 
@@ -30,11 +30,11 @@ class ChatSettingsDialog(QDialog):
         self.resets: dict[str, QPushButton] = {}
         layout = QVBoxLayout(self)
         layout.setSpacing(14)
-        for spec in specs():
-            if spec.key != "system_prompt" and spec.key not in OWN:
-                continue
-            # Here a change counts from the next reply on, whatever it does elsewhere.
-            field = Field(dataclasses.replace(spec, applies=Applies.NOW), self._value(spec.key))
+        table = {spec.key: spec for spec in specs()}
+        for spec in [table[key] for key in ("system_prompt", *OWN)]:
+            # What the settings say of the system prompt is about chats to come.
+            here = dataclasses.replace(spec, help="" if spec.lines else spec.help)
+            field = Field(here, self._value(spec.key))
             field.edited.connect(self._on_edited)
             self.fields[spec.key] = field
             label = QLabel(spec.label)

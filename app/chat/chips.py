@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QIcon, QResizeEvent
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -71,7 +71,7 @@ class Chip(QFrame):
         """Show as much of the name as fits. Returns the width, in pixels."""
         size = f"  {size_text(self.attachment)}"
         metrics = self._name.fontMetrics()
-        around = 44 + (30 if self._remove is not None else 0)
+        around = 38 + (26 if self._remove is not None else 0)
         room = min(most, MOST_WIDTH) - around - metrics.horizontalAdvance(size)
         name = metrics.elidedText(self.attachment.name, Qt.TextElideMode.ElideMiddle, max(40, room))
         self._name.setText(f"{name}{size}".replace("&", "&&"))
@@ -163,6 +163,7 @@ class AttachmentDialog(QDialog):
         text.setPlainText(shown if shown == attachment.text else f"{shown}\n… only the beginning is shown here")
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         box.rejected.connect(self.reject)
+        box.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
         if movable:
             move = box.addButton("Put into the message", QDialogButtonBox.ButtonRole.ActionRole)
             move.clicked.connect(self._on_move)

@@ -179,7 +179,7 @@ def legend(trace: Trace | None) -> str:
             f'<span style="color: {roles.draft}">▬</span>&nbsp; drafted and accepted: {accepted:,}',
             f'<span style="color: {roles.verify}">╌</span>&nbsp; corrected by the target: {corrected:,}',
             f"not drafted: {own:,}",
-            f"{figures.count(len(trace.rounds), 'round')}, milliseconds where the pointer rests",
+            f"{figures.count(len(trace.rounds), 'round')}; point at a word for its milliseconds",
         )
     )
 

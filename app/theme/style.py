@@ -40,6 +40,9 @@ QPushButton[class~="small"] {
 }
 QPushButton[class~="small"]:hover { background: $bg_raised; }
 QPushButton[class~="small"]:focus { border-color: $accent; }
+QPushButton[class~="small"]:disabled, QPushButton[class~="plain"]:disabled {
+    background: $bg_sunken; color: $text_soft; border-color: $bg_sunken;
+}
 QPushButton[class~="example"] {
     border: 1px solid $line; border-radius: ${radius}px; padding: 9px 14px;
     background: $bg; color: $text; text-align: left;
