@@ -11,18 +11,23 @@ import threading
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any
+
+import mlx.core as mx
 
 from engine.arrays import token
 from engine.bench.clock import measured
 from engine.bench.prompts import Prompt
 from engine.bench.rig import Rig
 from engine.bench.sample import Sample
-from engine.bench.tally import drafts, forwards
+from engine.bench.tally import drafts, forwards, products
 from engine.bench.widths import FixedWidth, PacedWidths, RandomWidths, Widths
 from engine.decode import Line, classic, speculative
 from engine.decode.prefill import Interrupted
 from engine.drafter import HeadState
 from engine.events import EndReason, PrefillProgress, ReplyStats, Round
+from engine.exactness.kernels import MatmulKernel
+from engine.exactness.ladder import Candidate, try_on
 from engine.pace import Pace
 from engine.request import Sampler, Speculation
 from engine.sampling import Chooser
@@ -75,6 +80,40 @@ def block_arm(rig: Rig, task: Task, drafter: str, width: int, *, detailed: bool 
     return _decode_arm(
         rig, task, name, drafter, lambda _: FixedWidth(width), {forwards(width), drafts(drafter)}, detailed
     )
+
+
+def kernel_arm(rig: Rig, task: Task, drafter: str, width: int, candidate: Candidate) -> Arm:
+    """A fixed verify block on one exactness candidate's kernel, whatever the ladder engaged; only while it runs."""
+    arm = block_arm(rig, task, drafter, width)
+    counter = products(candidate.name)
+
+    def run(prompt: Prompt, stop: threading.Event) -> Sample:
+        scope = rig.target.scope
+        engaged = scope.kernel, scope.block_limit
+        rig.boundary(prompt, stop)  # no part of it: prefill runs on the stock kernels
+        try_on(rig.target, replace(candidate, kernel=_Counted(candidate.kernel, rig, counter)))
+        try:
+            return arm.run(prompt, stop)
+        finally:
+            scope.kernel, scope.block_limit = engaged
+
+    return Arm(f"block {width}, {candidate.name}", run, arm.moves | {counter})
+
+
+class _Counted:
+    """A verify kernel that leaves its trace in the tally: what proves which one ran."""
+
+    def __init__(self, kernel: MatmulKernel, rig: Rig, counter: str) -> None:
+        self.name, self.cost_note = kernel.name, kernel.cost_note
+        self._kernel, self._counts, self._counter = kernel, rig.tally.counts, counter
+
+    def linear(self, module: Any, x: mx.array) -> mx.array:
+        self._counts[self._counter] += 1
+        return self._kernel.linear(module, x)
+
+    def experts(self, module: Any, x: mx.array, indices: mx.array) -> mx.array:
+        self._counts[self._counter] += 1
+        return self._kernel.experts(module, x, indices)
 
 
 def pace_arm(rig: Rig, task: Task, drafter: str, limit: int) -> Arm:

@@ -6,18 +6,20 @@ import argparse
 import shlex
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from engine.backend import wired
 from engine.bench import BENCH_TOKENS, CHECK_TOKENS, CONTEXTS, FORCED_QMV, candidates, check, check_plan, environment
-from engine.bench.arms import Task
+from engine.bench.arms import Arm, Task
+from engine.bench.compare import as_lines, compare, read_raw
 from engine.bench.drafter_preset import load_converted
-from engine.bench.experiment import Outcome, evaluate
+from engine.bench.experiment import Experiment, Outcome, evaluate
 from engine.bench.presets import PRESETS
 from engine.bench.progress import Progress
-from engine.bench.prompts import BENCH, CHECK, Prompt, in_contexts, read_prompts, require_room
+from engine.bench.prompts import BENCH, CHECK, Prompt, in_contexts, read_prompts, read_sets, require_room
 from engine.bench.record import Record, write
 from engine.bench.rig import CONVERTED, Rig, load_rig
 from engine.bench.tables import check_table, equality, ratios, stages, times
@@ -37,11 +39,17 @@ INTERRUPTED = 130
 
 def run(args: argparse.Namespace) -> int:
     """Returns 0 when all that was promised held, 1 when not, 130 when interrupted."""
-    tokens = args.tokens if args.tokens is not None else CHECK_TOKENS if args.check else BENCH_TOKENS
-    if tokens < 2 or args.pairs < 1:
-        args.usage_error("--tokens must be at least 2 and --pairs at least 1")
+    if args.compare:
+        return _compare(*args.compare)
+    lengths = args.tokens or [CHECK_TOKENS if args.check else BENCH_TOKENS]
+    if min(lengths) < 2 or args.pairs < 1 or args.cooldown < 0:
+        args.usage_error("--tokens must be at least 2, --pairs at least 1, and --cooldown not negative")
+    if args.check and len(lengths) > 1:
+        args.usage_error("--check takes one number of --tokens")
+    if args.prompts and args.set:
+        args.usage_error("name --prompts or --set, not both")
     try:
-        task = Task(tokens, Sampler(args.temperature), args.seed)
+        task = Task(max(lengths), Sampler(args.temperature), args.seed)
     except ValueError as error:
         args.usage_error(str(error))
     with interruptible() as stop:
@@ -55,8 +63,9 @@ def _load(args: argparse.Namespace, stop: threading.Event, *, both_heads: bool) 
         return load_rig(load_options(args), line.show, stop, both_heads=both_heads)
 
 
-def _prompts(path: Path, rig: Rig, task: Task) -> list[Prompt]:
-    prompts = read_prompts(path, rig.pair.tokenizer)
+def _prompts(args: argparse.Namespace, bundled: Path, rig: Rig, task: Task) -> list[Prompt]:
+    tokenizer = rig.pair.tokenizer
+    prompts = read_sets(args.set, tokenizer) if args.set else read_prompts(args.prompts or bundled, tokenizer)
     require_room(prompts, task.tokens, rig.pair.info.context_length)
     return prompts
 
@@ -66,7 +75,7 @@ def _prompts(path: Path, rig: Rig, task: Task) -> list[Prompt]:
 
 def _check(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     rig = _load(args, stop, both_heads=True)
-    prompts = _prompts(args.prompts or CHECK, rig, task)
+    prompts = _prompts(args, CHECK, rig, task)
     make = check_plan.plan_samplings if args.samplings else check_plan.plan_check
     plan = make(rig, prompts, task.tokens, task.seed, random_widths=args.random_widths)
     path = args.progress or cache.folder() / "check.jsonl"
@@ -122,11 +131,8 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     rig = _load(args, stop, both_heads=preset.both_heads)
     if preset.converted and rig.drafters and CONVERTED not in rig.drafters:
         rig.add(CONVERTED, load_converted(rig.target, Path(rig.pair.info.path), load_options(args)))
-    lengths = preset.lengths if args.tokens is None and preset.lengths else (task.tokens,)
-    prompts, not_measured = (
-        _prompts(args.prompts or BENCH, rig, replace(task, tokens=max(lengths))),
-        preset.not_measured,
-    )
+    lengths = tuple(args.tokens or preset.lengths or (task.tokens,))
+    prompts, not_measured = _prompts(args, BENCH, rig, replace(task, tokens=max(lengths))), preset.not_measured
     if args.context is not None:
         room = rig.pair.info.context_length - max(lengths)
         prompts, left_out = in_contexts(prompts, args.context or CONTEXTS, room)
@@ -135,18 +141,12 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
             raise KnownError("No context fits.", kept="Nothing was measured.", todo=f"Name lengths up to {room}.")
     outcomes: list[Outcome] = []
     for experiment in (e for n in lengths for e in preset.build(rig, prompts, replace(task, tokens=n))):
-        with wired(rig.target.backend), ProgressLine(sys.stderr) as line:
-
-            def report(block: int, line: ProgressLine = line) -> None:
-                line.show(LoadProgress(f"Block {block + 1} of {args.pairs}" if block >= 0 else "Warm-up"))
-
-            trials = run_trials(experiment.arms, experiment.prompts, args.pairs, args.seed, stop, report)
-            extra = Trials((), 0)
-            if trials.kept and experiment.stages and not stop.is_set():
-                extra = run_trials(experiment.stages, experiment.prompts, STAGE_RUNS, args.seed, stop, report)
-        if not trials.kept:
+        length = f"{experiment.tokens + 1} tokens"
+        if len(lengths) > 1 and not experiment.title.startswith(length):
+            experiment = replace(experiment, title=f"{experiment.title}, {length}")
+        outcome = _measure(args, rig, experiment, stop)
+        if outcome is None:
             break
-        outcome = evaluate(experiment, trials, extra, args.seed)
         outcomes.append(outcome)
         for lines in (times(outcome), ratios(outcome), equality(outcome), stages(outcome)):
             print("\n".join([*lines, ""]))
@@ -158,6 +158,8 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     after = environment.look()
     if summary:
         print("\n".join([*summary, ""]))
+    unsettled, is_record = environment.settled(max(outcome.band for outcome in outcomes), anyway=args.anyway)
+    stopped = "Stopped before all blocks were done." if stop.is_set() else ""
     record = Record(
         feature=preset.feature,
         title=preset.title,
@@ -165,12 +167,7 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
         drafters={name: drafter.info for name, drafter in rig.drafters.items()},
         before=machine,
         after=after,
-        stamp=" ".join(
-            filter(
-                None,
-                (stamp, environment.crowded(after), "Stopped before all blocks were done." if stop.is_set() else ""),
-            )
-        ),
+        stamp=" ".join(filter(None, (stamp, environment.crowded(after), unsettled, stopped))),
         task=task,
         pairs=args.pairs,
         day=date.today(),
@@ -179,8 +176,42 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
         outcomes=outcomes,
         summary=summary,
     )
-    for path in write(record, args.out):
+    paths = write(record, args.out if is_record else cache.folder() / "refused")
+    if not is_record:
+        raise KnownError(
+            unsettled,
+            kept=f"This is no record. The figures are above and in {paths[0]}.",
+            todo="Close other programs, ask for more --pairs or a --cooldown, or keep it with --anyway.",
+        )
+    for path in paths:
         print(f"written: {path}")
     if stop.is_set():
         return INTERRUPTED
     return 1 if any(outcome.failed for outcome in outcomes) else 0
+
+
+def _measure(args: argparse.Namespace, rig: Rig, experiment: Experiment, stop: threading.Event) -> Outcome | None:
+    """None when it was stopped before a block was whole."""
+    with wired(rig.target.backend), ProgressLine(sys.stderr) as line:
+
+        def report(block: int) -> None:
+            line.show(LoadProgress(f"Block {block + 1} of {args.pairs}" if block >= 0 else "Warm-up"))
+
+        def trials(arms: Sequence[Arm], count: int) -> Trials:
+            return run_trials(arms, experiment.prompts, count, args.seed, stop, report, args.cooldown)
+
+        kept, extra = trials(experiment.arms, args.pairs), Trials((), 0)
+        if kept.kept and experiment.stages and not stop.is_set():
+            extra = trials(experiment.stages, STAGE_RUNS)
+    return evaluate(experiment, kept, extra, args.seed) if kept.kept else None
+
+
+# -- regressions ------------------------------------------------------------------------------------------
+
+
+def _compare(before: Path, after: Path) -> int:
+    """Returns 1 when B is slower in some arm, or writes other tokens."""
+    a, b = read_raw(before), read_raw(after)
+    found = compare(a, b)
+    print("\n".join(as_lines(a, b, found)))
+    return 1 if found.failed else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.bench.statistics import QUIET_BAND
 from engine.errors import KnownError
 from engine.telemetry.environment import Conditions, Environment, conditions, environment
 
@@ -12,6 +13,9 @@ BUSY_LOAD = 0.25
 """Load per core above which a benchmark is refused: a quarter of every core is somebody else's."""
 CROWDED_LOAD = 1.5
 """Load per core at the end that a benchmark alone, which takes at most every core, does not make."""
+
+SPREAD_LIMIT = QUIET_BAND
+"""A/A band above which a measurement is no record."""
 
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
@@ -53,6 +57,20 @@ def admit(machine: Machine, *, anyway: bool) -> str:
             what, todo="Close other programs and wait a minute, or measure with --anyway, which the record will say."
         )
     return f"{what} Measured anyway, as asked."
+
+
+def settled(band: float, *, anyway: bool) -> tuple[str, bool]:
+    """Whether a measurement is quiet enough to be a record: (what must be stamped into it, whether it may be one).
+
+    band: the widest A/A band of its experiments, see `statistics.noise_band`.
+    """
+    if band <= SPREAD_LIMIT:
+        return "", True
+    what = (
+        f"An arm differed from itself by up to {band:.1%}, {SPREAD_LIMIT:.0%} is the limit: "
+        "this machine was not quiet enough, or there were too few pairs."
+    )
+    return (f"{what} Kept anyway, as asked." if anyway else what), anyway
 
 
 def crowded(after: Machine) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.bench.arms import Arm, Task, again, block_arm, classic_arm, pace_arm
-from engine.bench.drafter_preset import LENGTHS, published_table, quantized_drafter
+from engine.bench.arms import Arm, Task, again, block_arm, classic_arm, kernel_arm, pace_arm
+from engine.bench.drafter_preset import BLOCK, LENGTHS, published_table, quantized_drafter
 from engine.bench.experiment import Comparison, Experiment, Outcome
 from engine.bench.mlx_lm_arms import DEFAULT_CHUNK, mlx_lm_arm, mlx_lm_prefill_arm
 from engine.bench.prefill_arm import prefill_arm
@@ -14,6 +14,7 @@ from engine.bench.prompts import Prompt, of_length
 from engine.bench.rig import Rig, usable_widths
 from engine.drafter import Drafter
 from engine.errors import KnownError
+from engine.exactness.ladder import candidates
 
 PREFILL_TOKENS = 500
 NEVER_SLOWER = 0.98
@@ -66,6 +67,32 @@ def _heads_and_widths(rig: Rig) -> list[tuple[str, int]]:
     usual, *others = rig.drafters
     middle = min(allowed, key=lambda width: abs(width - 3))
     return [*((usual, width) for width in allowed), *((other, middle) for other in others)]
+
+
+def _kernels(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
+    """Every exactness candidate at one block. Only the engaged one must give classic decode's ids."""
+    usual = next(iter(rig.drafters))
+    width = min(usable_widths(rig), key=lambda w: abs(w - BLOCK))
+    classic = classic_arm(rig, task)
+    tried = list(candidates(rig.target, (width,)))
+    engaged = {c.name for c in tried} & {rig.pair.info.verdict.kernel}
+    arms = {c.name: kernel_arm(rig, task, usual, width, c) for c in tried}
+    return [
+        Experiment(
+            title=f"Verify kernels at block {width}",
+            work=f"{task.tokens - 1} tokens after the first, from a restored boundary; the head's prefill included",
+            tokens=task.tokens - 1,
+            arms=[classic, again(classic), *arms.values()],
+            prompts=prompts,
+            control=(classic.name, again(classic).name),
+            comparisons=[
+                *(Comparison(arm.name, classic.name) for arm in arms.values()),
+                *(Comparison(arm.name, arms["stock"].name) for name, arm in arms.items() if name != "stock"),
+            ],
+            equal_to=classic.name,
+            must_equal=frozenset({again(classic).name, *(arms[name].name for name in engaged)}),
+        )
+    ]
 
 
 def _pace(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
@@ -169,6 +196,17 @@ PRESETS = {
         converted=True,
         lengths=LENGTHS,
         summary=published_table,
+    ),
+    "kernels": Preset(
+        "kernels",
+        "Replies with every exactness candidate's verify kernel",
+        _kernels,
+        both_heads=False,
+        not_measured=(
+            *_ALWAYS,
+            "The pace: every MTP arm has a fixed width and is never parked.",
+            "Exactness of the kernels that are not engaged: equal ids on these prompts are no probe.",
+        ),
     ),
     "pace": Preset(
         "pace",

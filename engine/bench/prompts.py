@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,15 @@ from engine.request import Message
 PROMPTS = Path(__file__).resolve().parents[2] / "resources" / "prompts"
 CHECK = PROMPTS / "check.json"
 BENCH = PROMPTS / "bench.json"
+
+
+def read_sets(names: Sequence[str], tokenizer: Tokenizer) -> list[Prompt]:
+    """Bundled sets (`engine.bench.SETS`) one after the other; their prompts are named "code: parser"."""
+    return [
+        replace(prompt, name=f"{name}: {prompt.name}")
+        for name in names
+        for prompt in read_prompts(PROMPTS / f"{name}.json", tokenizer)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

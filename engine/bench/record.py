@@ -1,4 +1,4 @@
-"""The record of a benchmark: docs/benchmark_results/<feature>-<hardware>-<date>.md, and its raw samples as JSON."""
+"""The record of a benchmark: docs/benchmark_results/<feature>-<hardware>-<date>.md, its raw samples as JSON Lines."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from engine.errors import KnownError
 from engine.events import DrafterInfo, EngineInfo
 from engine.tables import table
 
-VERSION = 1
-"""Of the JSON file."""
+VERSION = 2
+"""Of the raw file. 1 was one JSON object."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Record:
 
 
 def write(record: Record, folder: Path) -> tuple[Path, Path]:
-    """Write the Markdown record and the JSON file beside it; an earlier record of the same day is kept.
+    """Write the Markdown record and the raw file beside it; an earlier record of the same day is kept.
 
     Raises:
         KnownError: the disk refuses.
@@ -61,8 +61,10 @@ def write(record: Record, folder: Path) -> tuple[Path, Path]:
         number = 1
         while (path := folder / f"{name}{f'-{number}' if number > 1 else ''}.md").exists():
             number += 1
-        raw = path.with_suffix(".json")
-        raw.write_text(json.dumps(as_json(record), separators=(",", ":")) + "\n", encoding="utf-8")
+        raw = path.with_suffix(".jsonl")
+        with raw.open("w", encoding="utf-8") as out:
+            for row in as_rows(record):
+                out.write(json.dumps(row, separators=(",", ":")) + "\n")
         path.write_text("\n".join(as_markdown(record, raw.name)) + "\n", encoding="utf-8")
     except OSError as error:
         raise KnownError(
@@ -79,9 +81,10 @@ def hardware(device: str, cores: int) -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{plain} {cores} cores").strip("-")
 
 
-def as_json(record: Record) -> dict[str, Any]:
-    """Raw samples and what is needed to compute every figure of the record again."""
-    return {
+def as_rows(record: Record) -> Iterator[dict[str, Any]]:
+    """Raw samples and what is needed to compute every figure of the record again: one line each, `kind` first."""
+    yield {
+        "kind": "header",
         "record": "pacenote bench",
         "version": VERSION,
         "feature": record.feature,
@@ -93,8 +96,15 @@ def as_json(record: Record) -> dict[str, Any]:
         "stamp": record.stamp,
         "task": dataclasses.asdict(record.task),
         "pairs": record.pairs,
-        "experiments": [_experiment(outcome) for outcome in record.outcomes],
     }
+    count = 0
+    for place, outcome in enumerate(record.outcomes):
+        yield {"kind": "experiment", "experiment": place, **_experiment(outcome)}
+        for kind, trials in (("sample", outcome.trials), ("stage sample", outcome.stages)):
+            for trial in trials.kept:
+                count += 1
+                yield {"kind": kind, "experiment": place, **dataclasses.asdict(trial)}
+    yield {"kind": "end", "samples": count}
 
 
 def as_markdown(record: Record, raw: str) -> Iterator[str]:
@@ -117,7 +127,8 @@ def as_markdown(record: Record, raw: str) -> Iterator[str]:
     for outcome in record.outcomes:
         kept, warm_up = outcome.trials, outcome.trials.warm_up + outcome.stages.warm_up
         cut = f", {kept.cut} runs of a block that was stopped" if kept.cut else ""
-        yield f"- {outcome.experiment.title}: {warm_up} warm-up runs{cut}. No other sample was left out."
+        rest = f" {kept.cooldown} s of rest before every run." if kept.cooldown else ""
+        yield f"- {outcome.experiment.title}: {warm_up} warm-up runs{cut}. No other sample was left out.{rest}"
     yield from ("", "## Not measured", "")
     for text in record.not_measured:
         yield f"- {text}"
@@ -188,10 +199,11 @@ def _experiment(outcome: Outcome) -> dict[str, Any]:
         "work": experiment.work,
         "prompts": [{"name": p.name, "text": p.text, "tokens": p.tokens} for p in experiment.prompts],
         "arms": [{"name": arm.name, "moves": sorted(arm.moves)} for arm in experiment.arms],
+        "tokens": experiment.tokens,
+        "equal_to": experiment.equal_to,
         "warm_up": outcome.trials.warm_up,
+        "cooldown": outcome.trials.cooldown,
         "cut": outcome.trials.cut,
-        "samples": [dataclasses.asdict(trial) for trial in outcome.trials.kept],
-        "stage_samples": [dataclasses.asdict(trial) for trial in outcome.stages.kept],
         "control": dataclasses.asdict(outcome.control),
         "band": outcome.band,
         "judged": [dataclasses.asdict(judged) for judged in outcome.judged],

@@ -74,6 +74,24 @@ def bootstrap_median(
     return medians[int(tail * resamples)], medians[min(resamples - 1, int((1.0 - tail) * resamples))]
 
 
+def change(before: Sequence[float], after: Sequence[float], *, seed: int = 0) -> Ratio:
+    """Median of `after` over that of `before`, of two runs that no pairs join: both are resampled on their own.
+
+    Raises:
+        ValueError: no values on a side, or a median of 0 before.
+    """
+    if not before or not after or median(before) <= 0:
+        raise ValueError("nothing to compare with")
+    draw = random.Random(seed)
+    ratios = sorted(
+        median(draw.choices(after, k=len(after))) / median(draw.choices(before, k=len(before)))
+        for _ in range(RESAMPLES)
+    )
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = ratios[int(tail * RESAMPLES)], ratios[min(RESAMPLES - 1, int((1.0 - tail) * RESAMPLES))]
+    return Ratio(median(after) / median(before), low, high, min(len(before), len(after)))
+
+
 def noise_band(control: Ratio) -> float:
     """How far from 1 an A/A control, an arm against itself, reaches: what this machine's noise can fake."""
     return max(abs(1.0 - control.low), abs(control.high - 1.0))

@@ -27,6 +27,11 @@ def drafts(drafter: str) -> str:
     return f"drafts of the {drafter} head"
 
 
+def products(kernel: str) -> str:
+    """Counter of products that a named verify kernel computed."""
+    return f"products by {kernel}"
+
+
 def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count} rows"
 

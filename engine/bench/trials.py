@@ -26,11 +26,15 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """kept: whole blocks only. warm_up: runs thrown away before them. cut: runs of a block that Stop cut off."""
+    """kept: whole blocks only. warm_up: runs thrown away before them. cut: runs of a block that Stop cut off.
+
+    cooldown: seconds of rest before every run.
+    """
 
     kept: tuple[Trial, ...]
     warm_up: int
     cut: int = 0
+    cooldown: float = 0.0
 
     def seconds(self, arm: str) -> list[float]:
         """Of one arm, in block order."""
@@ -48,32 +52,38 @@ def run_trials(
     seed: int,
     stop: threading.Event,
     report: Callable[[int], None] = lambda block: None,
+    cooldown: float = 0.0,
 ) -> Trials:
     """`count` blocks; block n uses prompt n modulo their number. Every arm is warmed up once before them.
 
     When `stop` is set the unfinished block is dropped; whole blocks are kept.
 
     report: called with the number of the block that starts, -1 for warm-up.
+    cooldown: seconds of rest before every run, so that none starts on a device that the one before has heated.
     """
+
+    def run(arm: Arm, prompt: Prompt) -> Sample:
+        if stop.wait(cooldown):
+            raise Interrupted
+        return arm.run(prompt, stop)
+
     kept: list[Trial] = []
     warm_up = 0
     try:
         report(-1)
         for arm in arms:
-            arm.run(prompts[0], stop)
+            run(arm, prompts[0])
             warm_up += 1
     except Interrupted:
-        return Trials((), warm_up)
+        return Trials((), warm_up, cooldown=cooldown)
     for number, order in enumerate(blocks(arms, count, seed)):
         prompt = prompts[number % len(prompts)]
         block: list[Trial] = []
         report(number)
         try:
             for place, arm in enumerate(order):
-                if stop.is_set():
-                    raise Interrupted
-                block.append(Trial(number, place, arm.name, prompt.name, arm.run(prompt, stop)))
+                block.append(Trial(number, place, arm.name, prompt.name, run(arm, prompt)))
         except Interrupted:
-            return Trials(tuple(kept), warm_up, cut=len(block))
+            return Trials(tuple(kept), warm_up, cut=len(block), cooldown=cooldown)
         kept += block
-    return Trials(tuple(kept), warm_up)
+    return Trials(tuple(kept), warm_up, cooldown=cooldown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.bench import BENCH_TOKENS, CHECK_TOKENS, CONTEXTS, PRESETS
+from engine.bench import BENCH_TOKENS, CHECK_TOKENS, CONTEXTS, PRESETS, SETS
 from engine.cli.loading import add_model_arguments
 
 NAME = "bench"
@@ -18,8 +18,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--preset", choices=PRESETS, default="mtp", help="default: mtp")
     what.add_argument("--check", action="store_true", help="the resumable equality run instead of a speed measurement")
     what.add_argument("--prompts", type=Path, metavar="FILE", help="JSON list of prompts instead of the bundled ones")
+    what.add_argument("--set", choices=SETS, nargs="+", help="bundled prompts of these kinds instead, three each")
     what.add_argument(
-        "--tokens", type=int, metavar="N", help=f"per reply (default {BENCH_TOKENS}, {CHECK_TOKENS} with --check)"
+        "--tokens",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help=f"per reply, each length for itself (default {BENCH_TOKENS}, {CHECK_TOKENS} with --check)",
+    )
+    what.add_argument(
+        "--compare", type=Path, nargs=2, metavar=("A", "B"), help="two records instead: is B slower than A?"
     )
     what.add_argument("--seed", type=int, default=0, metavar="N", help="of sampling and of the order of runs")
     speed = parser.add_argument_group("speed")
@@ -27,11 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--context", type=int, nargs="*", metavar="N", help=f"three prompts at these lengths (default {CONTEXTS})"
     )
     speed.add_argument("--pairs", type=int, default=30, metavar="N", help="interleaved blocks (default 30)")
+    speed.add_argument(
+        "--cooldown", type=float, default=0.0, metavar="S", help="seconds of rest before every run (default none)"
+    )
     speed.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (default)")
     speed.add_argument(
         "--out", type=Path, default=Path("docs/benchmark_results"), metavar="DIR", help="where the record goes"
     )
-    speed.add_argument("--anyway", action="store_true", help="measure on a busy machine; the record says so")
+    speed.add_argument(
+        "--anyway", action="store_true", help="measure on a busy machine, keep figures that vary; the record says so"
+    )
     checking = parser.add_argument_group("with --check")
     checking.add_argument("--progress", type=Path, metavar="FILE", help="finished cells; an interrupted run continues")
     checking.add_argument(

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from engine.bench import FORCED_QMV, PRESETS, check_plan, presets
+from engine.bench import FORCED_QMV, PRESETS, SETS, check_plan, presets
 from engine.bench import cli as bench_cli
 from engine.bench import environment as machine
 from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_arm
 from engine.bench.mlx_lm_arms import mlx_lm_arm, mlx_lm_prefill_arm
 from engine.bench.prefill_arm import HEAD_ROWS, prefill_arm
-from engine.bench.prompts import BENCH, CHECK, Prompt, of_length, read_prompts
+from engine.bench.prompts import BENCH, CHECK, Prompt, of_length, read_prompts, read_sets
 from engine.bench.rig import DENSE, QUANTIZED, Rig, load_rig
 from engine.bench.sample import Sample
 from engine.bench.tally import drafts, forwards, peer_forwards
@@ -58,6 +58,7 @@ def command(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_cli, "STAGE_RUNS", 1)
     quiet = replace(machine.look(), busy=0.0)
     monkeypatch.setattr(machine, "look", lambda: quiet)
+    monkeypatch.setattr(machine, "SPREAD_LIMIT", float("inf"))  # two or three pairs of a tiny pair are never steady
 
 
 # -- arms -------------------------------------------------------------------------------------------------
@@ -179,14 +180,16 @@ def bench(tmp_path: Path, *arguments: str) -> int:
 def test_record_holds_the_numbers(rig: Rig, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every figure of the Markdown record follows from the raw samples beside it, and it says what it must."""
     assert bench(tmp_path, "--pairs", "3", "--out", str(tmp_path / "out")) == 0
-    (page,), (raw,) = (list((tmp_path / "out").glob(f"mtp-*{suffix}")) for suffix in (".md", ".json"))
+    (page,), (raw,) = (list((tmp_path / "out").glob(f"mtp-*{suffix}")) for suffix in (".md", ".jsonl"))
     assert f"written: {page}" in capsys.readouterr().out
-    text, data = page.read_text(), json.loads(raw.read_text())
-    (run,) = data["experiments"]
+    text, rows = page.read_text(), [json.loads(line) for line in raw.read_text().splitlines()]
+    assert rows[-1] == {"kind": "end", "samples": len(rows) - 3}
+    (run,) = (row for row in rows if row["kind"] == "experiment")
+    samples = [row for row in rows if row["kind"] == "sample"]
     arms = [arm["name"] for arm in run["arms"]]
-    assert len(run["samples"]) == 3 * len(arms)
+    assert len(samples) == 3 * len(arms)
     seconds: dict[str, list[float]] = {name: [] for name in arms}
-    for sample in sorted(run["samples"], key=lambda s: s["block"]):
+    for sample in sorted(samples, key=lambda s: s["block"]):
         seconds[sample["arm"]].append(sample["sample"]["seconds"])
     for name in arms:
         row = cells(text, name)
@@ -355,6 +358,7 @@ def test_a_pair_without_a_head_has_nothing_to_measure(
         "model": None,
         "head": None,
         "prompts": None,
+        "set": None,
         "random_widths": True,
         "progress": None,
         "samplings": False,
@@ -362,3 +366,71 @@ def test_a_pair_without_a_head_has_nothing_to_measure(
     with pytest.raises(KnownError, match=r"no MTP to measure here\. It has no MTP head"):
         bench_cli._check(argparse.Namespace(**arguments), TASK, NEVER)
     without.close()
+
+
+@pytest.mark.usefixtures("command")
+def test_every_kernel_is_an_arm_and_leaves_its_own_trace(rig: Rig, tmp_path: Path) -> None:
+    """Only the engaged one must write classic's ids; afterwards the target runs as it did."""
+    scope = rig.target.scope
+    before = scope.kernel, scope.block_limit
+    bench(tmp_path, "--preset", "kernels", "--pairs", "1", "--out", str(tmp_path))
+    assert (scope.kernel, scope.block_limit) == before
+    (page,) = tmp_path.glob("kernels-*.md")
+    text = page.read_text()
+    arms = ("stock", "stock + one-row attention", "forced_qmv", "gather", "one_row")
+    for name in arms:
+        assert f"| block 3, {name} " in text, name
+        moved = cells(text, f"products by {name}")[1:]
+        assert sum(cell != "" for cell in moved) == 1, "in its own arm and nowhere else"
+    assert "Not proven" not in text
+    assert "DIFFERENT" not in text
+
+
+@pytest.mark.usefixtures("command")
+def test_sets_lengths_and_rest_are_in_the_record(tmp_path: Path) -> None:
+    """Each length is an experiment of its own, over the prompts of the chosen kinds."""
+    asked = ("--set", "code", "maths", "--tokens", "4", "6", "--pairs", "1", "--cooldown", "0.001")
+    assert main(["bench", *asked, "--out", str(tmp_path)]) == 0
+    (page,) = tmp_path.glob("mtp-*.md")
+    text = page.read_text()
+    for length in (4, 6):
+        assert f"## Classic decode and MTP, {length} tokens" in text
+        assert f"{length - 1} tokens after the first" in text
+    assert "code: parser (" in text
+    assert "maths: train (" in text
+    assert "0.001 s of rest before every run" in text
+    assert "chat: " not in text
+
+
+def test_bundled_sets(rig: Rig) -> None:
+    """Three prompts of each kind, all different."""
+    prompts = read_sets(SETS, rig.pair.tokenizer)
+    assert len(prompts) == len({p.name for p in prompts}) == len({p.tokens for p in prompts}) == 12
+    assert {p.name.split(":")[0] for p in prompts} == set(SETS)
+
+
+@pytest.mark.usefixtures("command")
+def test_figures_that_vary_too_much_are_no_record_unless_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An arm that differs from itself says nothing of others. Nothing is lost: they are kept elsewhere."""
+    monkeypatch.setattr(machine, "SPREAD_LIMIT", -1.0)
+    out = tmp_path / "out"
+    assert bench(tmp_path, "--pairs", "2", "--out", str(out)) == 1
+    said = capsys.readouterr().err
+    assert "differed from itself by up to" in said
+    assert not out.exists()
+    kept = Path(said.split("above and in ")[1].split(".md")[0] + ".md")
+    assert "not quiet enough" in kept.read_text()
+    assert bench(tmp_path, "--pairs", "2", "--out", str(out), "--anyway") == 0
+    (page,) = out.glob("mtp-*.md")
+    assert "Kept anyway, as asked." in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--tokens", "1"), ("--pairs", "0"), ("--cooldown", "-1"), ("--check", "--tokens", "4", "5"), ("--set", "x")],
+)
+def test_wrong_usage_of_the_benchmark(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit):
+        main(["bench", *arguments])
