@@ -33,7 +33,7 @@ class Scheme:
         """From a config's quantization block. Keys that are absent take the defaults.
 
         Raises:
-            TypeError, ValueError: a value is no number, or none that can be.
+            TypeError, ValueError, OverflowError: a value is no number, or none that can be.
         """
         block = block or {}
         return cls(int(block.get("group_size", 64)), int(block.get("bits", 4)), str(block.get("mode", "affine")))

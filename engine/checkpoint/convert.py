@@ -91,7 +91,7 @@ def target_plan(target: Checkpoint) -> Plan:
         )
     try:
         return _plan(target, block)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
             f"The quantization in the config.json of {target.path.name} cannot be read.",
             kept="Nothing was written.",

@@ -18,7 +18,7 @@ def block_size(config: Mapping[str, Any]) -> tuple[int, int]:
     """`weight_block_size` of a checkpoint's fp8 block, at the top level or inside `text_config`.
 
     Raises:
-        TypeError, ValueError: it is there and cannot be understood.
+        TypeError, ValueError, OverflowError: it is there and cannot be understood.
     """
     inner = config.get("text_config")
     for place in (config, inner if isinstance(inner, dict) else {}):

@@ -109,7 +109,7 @@ def _packing(checkpoint: Checkpoint, prefix: str) -> tuple[tuple[int, int], Plan
     """Block size of fp8 scales, and the plan of MLX's packing."""
     try:
         return fp8.block_size(checkpoint.config), Plan.from_block(checkpoint.quantization(), prefix)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:  # the last: a number as large as 1e999
         raise Unfit(f"the quantization in its config.json cannot be read ({error})") from error
 
 
@@ -147,7 +147,11 @@ def _stacked(weights: dict[str, mx.array], text_config: Mapping[str, Any]) -> di
     experts = range(int(text_config["num_experts"]))
     for part in ("gate_proj", "up_proj", "down_proj"):
         for tail in (".weight", ".scales", ".biases"):
-            pieces = [weights.get(f"{EXPERTS}{e}.{part}{tail}") for e in experts]
-            if found := [piece for piece in pieces if piece is not None]:
-                rest[f"{STACKED}{part}{tail}"] = mx.stack(found)
+            names = [f"{EXPERTS}{e}.{part}{tail}" for e in experts]
+            pieces = [weights[name] for name in names if name in weights]
+            if not pieces:
+                continue
+            if len(pieces) < len(names) or len({piece.shape for piece in pieces}) > 1:
+                raise Unfit(f"{EXPERTS}*.{part} are not all packed alike")
+            rest[f"{STACKED}{part}{tail}"] = mx.stack(pieces)
     return rest

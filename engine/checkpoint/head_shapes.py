@@ -48,7 +48,7 @@ def _size(text_config: Mapping[str, Any], key: str) -> int:
     """
     try:
         return int(text_config[key])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
             f"The model's config.json does not say its {key}.", todo="Download the model again, or choose another one."
         ) from error

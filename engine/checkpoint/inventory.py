@@ -50,14 +50,19 @@ def check_tensors(
     for name, norm in norms.items():
         _check_plain(entries[name], name, norm)
     for name, shape in matrices.items():
-        if f"{stem(name)}.scales" in entries:
+        dtype, packed = entries[name].dtype, f"{stem(name)}.scales" in entries
+        if name + fp8.SCALE in entries and dtype != fp8.DTYPE:
+            raise Unfit(f"{name} has block scales and type {dtype} instead of {fp8.DTYPE}")
+        if packed and not name.endswith(".weight"):
+            raise Unfit(f"{name} is packed, and fused experts are read unpacked only")
+        if packed:
             _check_packed(entries, name, shape)
-        elif entries[name].dtype == fp8.DTYPE:
+        elif dtype == fp8.DTYPE:
             _check_fp8(entries, name, shape, block)
         else:
-            if name + fp8.SCALE in entries:
-                raise Unfit(f"{name} has block scales and type {entries[name].dtype} instead of {fp8.DTYPE}")
             _check_plain(entries[name], name, shape)
+        if f"{stem(name)}.biases" in entries and not packed:
+            raise Unfit(f"{stem(name)}.biases is there without {stem(name)}.scales")
 
 
 def check_norms(weights: Mapping[str, mx.array], shifted_here: bool) -> None:
@@ -71,8 +76,11 @@ def check_norms(weights: Mapping[str, mx.array], shifted_here: bool) -> None:
         shifted_here: whether 1 was added because they came in HF convention.
 
     Raises:
-        Unfit: a shift is missing, or was done twice.
+        Unfit: a shift is missing, or was done twice; or NaN or infinity is among them.
     """
+    for name in NORMS:
+        if not mx.isfinite(weights[f"{name}.weight"]).all():
+            raise Unfit(f"{name}.weight holds values that are no numbers")
     medians = {name: _median(weights[f"{name}.weight"]) for name in NORMS}
     for name, median in medians.items():
         if median < (UNSHIFTED_BELOW if name.startswith("layers.") else 0.0):

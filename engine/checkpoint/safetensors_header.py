@@ -71,7 +71,7 @@ def parse_header(raw: bytes, path: Path, data_start: int, file_size: int) -> dic
         try:
             dtype, shape = str(info["dtype"]), tuple(int(n) for n in info["shape"])
             start, end = (int(n) + data_start for n in info["data_offsets"])
-        except (KeyError, TypeError, ValueError) as e:
+        except (KeyError, TypeError, ValueError, OverflowError) as e:
             raise _damaged(path, f"the entry of tensor {name!r} cannot be read") from e
         if dtype not in _ITEM_BITS:
             raise _damaged(path, f"tensor {name!r} has the unknown type {dtype!r}")

@@ -157,7 +157,7 @@ def _require_whole(repo: Repo, config: Mapping[str, Any], entries: Iterable[Tens
     prefix = prefix_of(named) or ""
     try:
         check_tensors({n.removeprefix(prefix): e for n, e in named.items()}, text_config, fp8.block_size(config))
-    except (Unfit, TypeError, ValueError) as error:  # the latter two: an fp8 block that cannot be understood
+    except (Unfit, TypeError, ValueError, OverflowError) as error:  # but for the first: an fp8 block that cannot be
         raise CheckpointError(
             f"The MTP head in {repo.id} cannot be used: {error}.",
             kept="Nothing was written.",

@@ -235,6 +235,61 @@ def test_what_only_some_layouts_can_get_wrong(tmp_path: Path) -> None:
     )
 
 
+PART = "layers.0.mlp.experts."
+ODD: dict[str, tuple[str, Callable[[Lying], object], str]] = {
+    "packed and block-scaled": (
+        "alone, packed",
+        lambda c: put(c, "fc.weight_scale_inv", mx.ones((1, 1))),
+        "fc.weight has block scales and type U32",
+    ),
+    "biases without scales": (
+        "alone",
+        lambda c: put(c, "fc.biases", mx.zeros((64, 2), dtype=mx.bfloat16)),
+        r"fc\.biases is there without fc\.scales",
+    ),
+    "one expert packed": (
+        "experts, one by one",
+        lambda c: pack(c, f"{PART}1.up_proj.weight"),
+        r"experts\.\*\.up_proj are not all packed alike",
+    ),
+    "experts packed at two widths": (
+        "experts, one by one",
+        lambda c: [pack(c, f"{PART}{e}.up_proj.weight", bits=8 if e == 1 else 4) for e in range(4)],
+        r"experts\.\*\.up_proj are not all packed alike",
+    ),
+    "fused experts packed": (
+        "experts, fused",
+        lambda c: pack(c, f"{PART}gate_up_proj"),
+        r"gate_up_proj is packed, and fused experts are read unpacked only",
+    ),
+    "a norm that is no number": ("alone", lambda c: put(c, "norm.weight", mx.full(64, float("nan"))), "no numbers"),
+    "a scheme without end": ("alone", lambda c: c.config.update(quantization={"bits": float("inf")}), "cannot be read"),
+    "blocks without end": (
+        "fp8 blocks",
+        lambda c: c.config["quantization_config"].update(weight_block_size=[float("inf"), 1]),
+        "cannot be read",
+    ),
+}
+
+
+def pack(lying: Lying, name: str, bits: int = 4) -> None:
+    stem = lying.prefix + name.removesuffix(".weight")
+    packed, scales, biases = mx.quantize(lying.weights[lying.prefix + name], group_size=64, bits=bits)
+    lying.weights |= {lying.prefix + name: packed, f"{stem}.scales": scales, f"{stem}.biases": biases}
+
+
+@pytest.mark.parametrize("fault", ODD)
+def test_what_no_converter_should_write_is_refused_and_not_converted(fault: str, tmp_path: Path) -> None:
+    """Each of these crashed, or came out of the converter as a head that cannot be loaded or has wrong biases."""
+    layout, breaking, words = ODD[fault]
+    shape, make = LAYOUTS[layout]
+    lying = make()
+    lying.config = json.loads(json.dumps(lying.config))  # what layouts share is not to be changed
+    breaking(lying)
+    with pytest.raises(CheckpointError, match=words):
+        read(write(tmp_path / "head", lying), shape)
+
+
 def test_a_dense_head_for_a_mixture_and_the_other_way_round(tmp_path: Path) -> None:
     dense, moe = write(tmp_path / "dense", alone(DENSE)), write(tmp_path / "moe", alone(MOE))
     with pytest.raises(CheckpointError, match=r"mlp\.(experts|gate)"):
