@@ -13,5 +13,6 @@ CORPUS = WORK / "corpus"
 HF_EXPORT = WORK / "hf"
 PAIR = REPO / "resources" / "demo"
 EVAL_PROMPTS = Path(__file__).with_name("eval_prompts.json")
+NEXT_PROMPTS = Path(__file__).with_name("next_prompts.json")
 ACCEPTANCE_PROMPTS = Path(__file__).with_name("acceptance_prompts.json")
 EVALUATION = REPO / "docs" / "demo_model"

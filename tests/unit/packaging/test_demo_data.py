@@ -42,10 +42,13 @@ def test_the_evaluation_sets_do_not_overlap() -> None:
     here = Path(clean.__file__).parent
     more = [clean.normal(p) for p in json.loads((here / "acceptance_prompts.json").read_text())]
     counted = [clean.normal(t) for _, turns in evaluate.dialogues() for t in turns]
-    raw = json.loads((here / "dev_prompts.json").read_text())
-    development = {clean.normal(p) for group in [*raw["single"].values(), *raw["chats"]] for p in group}
+    development, coming = (
+        {clean.normal(p) for group in [*raw["single"].values(), *raw["chats"]] for p in group}
+        for raw in (json.loads((here / f"{name}_prompts.json").read_text()) for name in ("dev", "next"))
+    )
     assert len({*more, *counted}) == len(more) + len(counted)
-    assert not development & {*more, *counted}
+    assert not development & {*more, *counted, *coming}
+    assert not coming & {*more, *counted}
 
 
 def test_the_quality_set_is_70_items() -> None:
