@@ -22,7 +22,7 @@ class Actions(QWidget):
         self._item = item
         self._near = False
         self._buttons: dict[str, QToolButton] = {}
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         names = {"copy": "Copy message"}
@@ -34,16 +34,31 @@ class Actions(QWidget):
         names["delete"] = "Delete message"
         for key, name in names.items():
             row.addWidget(self._button(key, name))
-        row.addWidget(self._button("left", "Previous version"))
-        self._count = QLabel()
-        use_class(self._count, "caption")
-        row.addWidget(self._count)
-        row.addWidget(self._button("right", "Next version"))
+        self._count: QLabel | None = None
+        self._after_buttons = row.count()
         self._caption = _Elided()
         use_class(self._caption, "caption")
         if item.role == "assistant":
             row.addSpacing(GAP_8)
             row.addWidget(self._caption, 1)
+
+    def _show_versions(self) -> None:
+        """The switch between versions. Made when there are several: most messages have one, and widgets are slow."""
+        item = self._item
+        several = item.branches > 1
+        if self._count is None and several:
+            self._count = QLabel()
+            use_class(self._count, "caption")
+            left, right = self._button("left", "Previous version"), self._button("right", "Next version")
+            for place, widget in enumerate((left, self._count, right)):
+                self._row.insertWidget(self._after_buttons + place, widget)
+        if self._count is None:
+            return
+        self._count.setText(f"{item.branch}/{item.branches}")
+        self._buttons["left"].setEnabled(item.branch > 1 and not item.streaming)
+        self._buttons["right"].setEnabled(item.branch < item.branches and not item.streaming)
+        for widget in (self._buttons["left"], self._count, self._buttons["right"]):
+            widget.setVisible(several)
 
     def _button(self, key: str, name: str) -> QToolButton:
         button = QToolButton()
@@ -58,18 +73,12 @@ class Actions(QWidget):
 
     def refresh(self) -> None:
         item = self._item
+        self._show_versions()
         colour = self._colour()
         for key, button in self._buttons.items():
             button.setIcon(icon(key, colour))
-        several = item.branches > 1
-        for key in ("left", "right"):
-            self._buttons[key].setVisible(several)
         if "check" in self._buttons:
             self._buttons["check"].setVisible(item.can_check)
-        self._buttons["left"].setEnabled(item.branch > 1 and not item.streaming)
-        self._buttons["right"].setEnabled(item.branch < item.branches and not item.streaming)
-        self._count.setVisible(several)
-        self._count.setText(f"{item.branch}/{item.branches}")
         self._caption.show_text(item.caption)
         self._caption.setToolTip(item.caption_tip)
         self.setVisible(not item.streaming)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
+from time import perf_counter
 
 from PySide6.QtCore import QElapsedTimer, QEvent, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPushButton, QScrollBar, QWidget
 
+from app.chat.column import Column
 from app.chat.item import Item
-from app.chat.message import MESSAGE_GAP, MessageView
+from app.chat.message import MessageView
 from app.chat.reply import ReplyView, view_for
 from app.chat.trace import Trace
 from app.chat.trash import Trash
@@ -20,6 +21,8 @@ from app.theme.tokens import COLUMN_WIDTH, GAP_24
 
 MIN_WAIT_MS = 5
 FRAME_MS = 16
+TURN_MS = 8.0
+"""Drawing in one turn of the event loop; what is left of the messages that wait comes in the next."""
 NEAR_BOTTOM = 24
 """Pixels from the end within which the view counts as at the end."""
 
@@ -43,9 +46,7 @@ class Transcript(QAbstractScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Conversation")
         self.viewport().setAutoFillBackground(False)
-        self._items: list[Item] = []
-        self._heights: list[int] = []
-        self._measured: list[bool] = []
+        self._column = Column()
         self._views: dict[int, MessageView] = {}
         self._follow = True
         self._placing = False
@@ -56,6 +57,10 @@ class Transcript(QAbstractScrollArea):
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.timeout.connect(self.draw_now)
+        self._prepare = QTimer(self)
+        self._prepare.setSingleShot(True)
+        self._prepare.setInterval(MIN_WAIT_MS)
+        self._prepare.timeout.connect(self.prepare_next)
         self._since_draw = QElapsedTimer()
         self._since_draw.start()
         self._pill = QPushButton("Jump to latest", self.viewport())
@@ -71,7 +76,7 @@ class Transcript(QAbstractScrollArea):
 
     @property
     def items(self) -> list[Item]:
-        return list(self._items)
+        return list(self._column.items)
 
     @property
     def following(self) -> bool:
@@ -87,29 +92,21 @@ class Transcript(QAbstractScrollArea):
 
     def set_items(self, items: list[Item], *, to_end: bool = True) -> None:
         """Show other messages. Views of messages that stay are kept."""
-        keep = {item.id for item in items}
-        for number in [n for n in self._views if n not in keep]:
-            self._drop(number)
-        known = {item.id: (h, m) for item, h, m in zip(self._items, self._heights, self._measured, strict=True)}
-        self._items = list(items)
-        self._heights, self._measured = [], []
-        for item in items:
-            view = self._views.get(item.id)
-            if view is not None and view.item is not item:
-                self._drop(item.id)
-                known.pop(item.id, None)
-            height, measured = known.get(item.id, (0, False))
-            self._heights.append(height or self._estimate(item))
-            self._measured.append(measured)
+        keep = {item.id: item for item in items}
+        changed: set[int] = set()
+        for number, view in list(self._views.items()):
+            if keep.get(number) is not view.item:
+                self._drop(number)
+                changed.add(number)
+        self._column.columns = max(20, (self._column_width() or COLUMN_WIDTH) // 8)
+        self._column.set_items(items, changed)
         if to_end:
             self._follow = True
         self._place()
 
     def append(self, item: Item) -> None:
         """Add a message at the end and go there: it was asked for just now."""
-        self._items.append(item)
-        self._heights.append(self._estimate(item))
-        self._measured.append(False)
+        self._column.append(item)
         self._follow = True
         self._place()
 
@@ -135,18 +132,23 @@ class Transcript(QAbstractScrollArea):
         """Draw what changed and more of what is behind."""
         self._later.stop()
         waiting, self._waiting = self._waiting, set()
-        for message in waiting:
-            index = self._index(message)
+        started = perf_counter()
+        # The newest first: it is the one that is being written.
+        for message in sorted(waiting, reverse=True):
+            if (perf_counter() - started) * 1000 >= TURN_MS:
+                self._waiting.add(message)
+                continue
+            index = self._column.index(message)
             if index is None:
                 continue
-            self._measured[index] = False
             view = self._views.get(message)
-            if view is None:
-                self._heights[index] = self._estimate(self._items[index])
-            else:
+            self._column.doubt(index, estimate=view is None)
+            if view is not None:
                 view.refresh()
         self._place()
         self._since_draw.start()
+        if self._waiting:
+            self._later_in(MIN_WAIT_MS)
 
     def _note_behind(self) -> None:
         behind = [number for number, view in self._views.items() if view.behind]
@@ -160,9 +162,9 @@ class Transcript(QAbstractScrollArea):
 
     @Slot(int)
     def _on_resized(self, message: int) -> None:
-        index = self._index(message)
+        index = self._column.index(message)
         if index is not None:
-            self._measured[index] = False
+            self._column.doubt(index)
             self._place()
 
     def show_marks(self, trace_of: Callable[[int], Trace | None] | None) -> None:
@@ -170,7 +172,7 @@ class Transcript(QAbstractScrollArea):
         self._trace_of = trace_of
         for view in self._views.values():
             self._mark(view)
-        self._measured = [False] * len(self._items)
+        self._column.doubt_all()
         self._place()
 
     def _mark(self, view: MessageView) -> None:
@@ -185,7 +187,7 @@ class Transcript(QAbstractScrollArea):
         self._pill.setIcon(icon("down", current().text_soft))
         for view in self._views.values():
             view.refresh_theme()
-        self._measured = [False] * len(self._items)
+        self._column.doubt_all()
         self._place()
 
     @Slot()
@@ -195,105 +197,102 @@ class Transcript(QAbstractScrollArea):
 
     def scroll_to(self, message: int) -> None:
         """Bring a message to the top of the view."""
-        index = self._index(message)
+        index = self._column.index(message)
         if index is not None:
             self._follow = False
             self._place(anchor=(index, 0))
 
     # layout
 
-    def _index(self, message: int) -> int | None:
-        # From the end: what changes is nearly always the last.
-        for index in range(len(self._items) - 1, -1, -1):
-            if self._items[index].id == message:
-                return index
-        return None
-
-    def _estimate(self, item: Item) -> int:
-        """A height in pixels that is good enough until the message comes into view."""
-        columns = max(20, (self._column_width() or COLUMN_WIDTH) // 8)
-        lines = item.content.count("\n") + len(item.content) // columns + 1
-        return 60 + 24 * lines
-
     def _column_width(self) -> int:
         # From the whole width, scroll bar or not: text must not shift when the bar comes.
         return min(COLUMN_WIDTH, self.width() - 2 * GAP_24)
 
-    def _tops(self) -> list[int]:
-        tops, y = [], GAP_24
-        for height in self._heights:
-            tops.append(y)
-            y += height + MESSAGE_GAP
-        tops.append(y)
-        return tops
-
     def _anchor(self) -> tuple[int, int]:
-        """(index, pixels) of the message at the top of the viewport."""
-        tops = self._tops()
-        value = self.verticalScrollBar().value()
-        index = max(0, min(len(self._items) - 1, bisect_right(tops, value) - 1))
-        return index, value - tops[index]
+        """(index, pixels from its top to the top of the view) of the message that is to stay where it is.
+
+        One that is measured: another may turn out shorter than it seemed, and would push what is read away.
+        """
+        column, value = self._column, self.verticalScrollBar().value()
+        if not column.items:
+            return 0, 0
+        seen = column.between(value, value + self.viewport().height())
+        index = next((n for n in seen if column.measured(n)), column.at(value)[0])
+        return index, value - column.tops()[index]
 
     def _place(self, anchor: tuple[int, int] | None = None) -> None:
-        """Measure what is near the viewport, place it, and keep the reader's place."""
+        """Measure what is in the viewport, place it, and keep the reader's place."""
         if self._placing or self.viewport().width() < 50:
             return
         self._placing = True
         try:
-            width = self._column_width()
-            anchor = anchor or (self._anchor() if self._items else (0, 0))
+            column, width = self._column, self._column_width()
+            anchor = anchor or self._anchor()
             if width != self._width:
                 self._width = width
-                self._measured = [False] * len(self._items)
+                column.doubt_all()
             page = self.viewport().height()
             value = 0
             # A measured height differs from its estimate, which may bring other messages into view.
             for _ in range(8):
-                tops = self._tops()
+                tops = column.tops()
                 end = max(0, tops[-1] - page)
-                value = end if self._follow else max(0, min(end, tops[anchor[0]] + anchor[1])) if self._items else 0
-                if not self._measure(tops, value - page // 2, value + page + page // 2, width):
+                value = end if self._follow else max(0, min(end, tops[anchor[0]] + anchor[1])) if column.items else 0
+                if not self._measure(value, value + page, width):
                     break
             self._apply(value, width, page)
         finally:
             self._placing = False
         self._note_behind()
+        self._prepare.start()
 
-    def _measure(self, tops: list[int], low: int, high: int, width: int) -> bool:
-        """Measure the messages between two heights. Returns whether a height changed."""
+    def _measure(self, low: int, high: int, width: int, most: int | None = None) -> bool:
+        """Measure the messages between two heights, at most `most` of them. Returns whether a height changed."""
         changed = False
-        for index, item in enumerate(self._items):
-            if tops[index] + self._heights[index] < low or tops[index] > high or self._measured[index]:
+        for index in self._column.between(low, high):
+            if self._column.measured(index):
                 continue
+            if most == 0:
+                break
+            most = None if most is None else most - 1
+            item = self._column.items[index]
             view = self._views.get(item.id) or self._make(item)
-            height = view.height_for(width)
-            self._measured[index] = True
-            if height != self._heights[index]:
-                self._heights[index] = height
-                changed = True
+            changed |= self._column.set_height(index, view.height_for(width))
         return changed
 
+    @Slot()
+    def prepare_next(self) -> None:
+        """Make one of the messages that come into view next, so that scrolling there need not wait for it."""
+        page, value = self.viewport().height(), self.verticalScrollBar().value()
+        for low, high in ((value + page, value + page + page // 2), (value - page // 2, value)):
+            if any(not self._column.measured(index) for index in self._column.between(low, high)):
+                anchor = self._anchor()
+                self._measure(low, high, self._width, most=1)
+                self._place(anchor)  # comes back here for the next one
+                return
+        self._prepare.stop()
+
     def _apply(self, value: int, width: int, page: int) -> None:
-        tops = self._tops()
+        column = self._column
+        tops = column.tops()
         bar = self.verticalScrollBar()
         bar.setPageStep(page)
         bar.setRange(0, max(0, tops[-1] - page))
         bar.setValue(value)
         value = bar.value()
         left = (self.width() - width) // 2
-        for index, item in enumerate(self._items):
-            top = tops[index] - value
-            near = top + self._heights[index] > -2 * page and top < 3 * page
-            view = self._views.get(item.id)
-            if view is None:
+        for number, view in list(self._views.items()):
+            index = column.index(number)
+            if index is None:
                 continue
-            if near:
-                view.setGeometry(left, top, width, self._heights[index])
+            top = tops[index] - value
+            if top + column.height(index) > -2 * page and top < 3 * page:
+                view.setGeometry(left, top, width, column.height(index))
                 if view.isHidden():
                     view.show()
             else:
-                self._drop(item.id)
-                self._measured[index] = False
+                self._drop(number)
+                column.doubt(index)
         self._show_pill()
 
     def _show_pill(self) -> None:

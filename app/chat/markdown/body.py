@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from time import perf_counter
 
 from PySide6.QtWidgets import QWidget
@@ -22,7 +23,9 @@ from app.chat.markdown.split import (
 from app.theme.tokens import GAP_12
 
 PIECE = 96
-"""Characters drawn between two looks at the clock."""
+"""Characters of a growing text drawn between two looks at the clock."""
+WINDOW = 2048
+"""Characters of a finished text parsed at a time; they are drawn block by block."""
 REDRAW_MS = 30.0
 
 Part = Prose | CodeBlock | Table
@@ -51,6 +54,7 @@ class Body(QWidget):
         self._target_complete = False
         self.parsed_chars = 0
         self._marking: Marking | None = None
+        self._drawing: Iterator[None] | None = None
 
     def set_marking(self, marking: Marking | None) -> None:
         """Mark on the text which round it came of; None marks nothing. Draws the text anew."""
@@ -77,6 +81,8 @@ class Body(QWidget):
 
         budget_ms: draw for about so long, then be `behind`. None: draw all of it.
         """
+        if text != self._target or complete is not self._target_complete:
+            self._drawing = None
         self._target, self._target_complete = text, complete
         if not text.startswith(self._source):
             self._drop_all()
@@ -87,11 +93,53 @@ class Body(QWidget):
         started = perf_counter()
         while self.behind:
             end = len(self._target)
-            if budget_ms is not None:
-                end = min(end, len(self._source) + PIECE)
-            self._feed(self._target[:end], complete=self._target_complete and end == len(self._target))
+            if budget_ms is not None and self._target_complete and "\r" not in self._target:
+                self._drawing = self._drawing or self._block_by_block()
+                next(self._drawing)
+            else:
+                end = end if budget_ms is None else min(end, len(self._source) + PIECE)
+                self._feed(self._target[:end], complete=self._target_complete and end == len(self._target))
             if budget_ms is not None and (perf_counter() - started) * 1000 >= budget_ms:
                 break
+
+    def _block_by_block(self) -> Iterator[None]:
+        """Draw a finished text from where the frozen part ends: parsed once, a block at each step."""
+        text = normalise(self._target)
+        whole = False
+        while not whole:
+            base, size = self._tail_start, WINDOW
+            while True:
+                tail = text[base : base + size]
+                whole = base + size >= len(text)
+                blocks = parse(tail)
+                self.parsed_chars += len(tail)
+                count = len(blocks) if whole else safe_cut(tail, blocks)[1]
+                if count or whole:
+                    break
+                size *= 2  # one block that is longer than that
+            places = starts(tail, blocks)
+            for number in range(count):
+                if number:
+                    yield
+                end = places[number + 1]
+                self._show([blocks[number]], tail[:end], base, frozen=True)
+                self._tail_start = base + end
+                self._source = text[: self._tail_start]
+                self._show([], "", base, frozen=False)  # what was drawn as the unfinished tail goes
+            if not whole:
+                yield
+        self._show([], "", self._tail_start, frozen=False)
+        self._end()
+        yield
+
+    def _end(self) -> None:
+        """All of a finished text is drawn."""
+        self._source, self._complete, self._drawing = self._target, True, None
+        if self._marking is not None:
+            # The round of the last words of a paragraph may have come after it was frozen.
+            for part in self._parts:
+                if isinstance(part, Prose):
+                    part.mark_again(self._marking)
 
     def _feed(self, text: str, *, complete: bool) -> None:
         self._complete = complete
@@ -111,11 +159,8 @@ class Body(QWidget):
             self._show(blocks[:count], tail[:offset], base, frozen=True)
             self._tail_start += offset
         self._show(blocks[count:], tail, base, frozen=False)
-        if complete and self._marking is not None:
-            # The round of the last words of a paragraph may have come after it was frozen.
-            for part in self._parts:
-                if isinstance(part, Prose):
-                    part.mark_again(self._marking)
+        if complete:
+            self._end()
 
     def _drop_all(self) -> None:
         for part in self._parts:
@@ -124,6 +169,7 @@ class Body(QWidget):
         self._parts, self._tail_start, self._tail_parts = [], 0, 0
         self._places.clear()
         self._source = ""
+        self._drawing = None
 
     def refresh_theme(self) -> None:
         """Draw everything again in the present colours."""

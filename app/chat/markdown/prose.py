@@ -136,7 +136,12 @@ class Prose(TextPart):
         self._frozen_end = cursor.position()
 
     def _append(self, blocks: Sequence[Block]) -> bool:
-        return self.writer().write(self._drop_tail(), [block.tokens for block in blocks], first=self._empty)
+        cursor = self._drop_tail()
+        # Laid out once, not after every word.
+        cursor.beginEditBlock()
+        empty = self.writer().write(cursor, [block.tokens for block in blocks], first=self._empty)
+        cursor.endEditBlock()
+        return empty
 
     @property
     def frozen_end(self) -> int:
@@ -167,7 +172,10 @@ class Prose(TextPart):
         return list(marking.spans(cursor.selectedText(), chunk.start, chunk.source, chunk.offset))
 
     def show_plain(self, text: str) -> None:
-        self.writer().write_plain(self._drop_tail(), text)
+        cursor = self._drop_tail()
+        cursor.beginEditBlock()
+        self.writer().write_plain(cursor, text)
+        cursor.endEditBlock()
 
     def _drop_tail(self) -> QTextCursor:
         cursor = QTextCursor(self.document())
@@ -198,6 +206,7 @@ class Table(TextPart):
         rows = table_rows(block.tokens)
         columns = max((len(row) for row in rows), default=0)
         cursor = QTextCursor(document)
+        cursor.beginEditBlock()
         _shrink(cursor)
         table = cursor.insertTable(max(1, len(rows)), max(1, columns), _grid(roles.line))
         writer = self.writer()
@@ -217,6 +226,7 @@ class Table(TextPart):
                 writer.inline(inside, inline, base)
         cursor.movePosition(QTextCursor.MoveOperation.End)
         _shrink(cursor)
+        cursor.endEditBlock()
 
 
 def _grid(line: str) -> QTextTableFormat:

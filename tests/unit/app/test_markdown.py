@@ -96,6 +96,31 @@ def test_streamed_is_the_same_as_whole(qapp: QApplication, text: str, steps: lis
     streamed.deleteLater()
 
 
+@settings(max_examples=80, deadline=None)
+@given(markdown, markdown, st.integers(0, 40))
+def test_drawn_in_turns_is_the_same_as_whole(qapp: QApplication, text: str, more: str, begun: int) -> None:
+    """A finished text is drawn block by block; also one of which a part was drawn while it streamed."""
+    text += more
+    drawn = Body()
+    drawn.set_source(text[:begun], complete=False)
+    drawn.set_source(text, complete=True, budget_ms=0.0)
+    while drawn.behind:
+        drawn.advance(0.0)
+    assert dump.body(drawn) == dump.body(whole(text))
+    drawn.deleteLater()
+
+
+def test_a_finished_text_is_parsed_about_once(qapp: QApplication) -> None:
+    drawn = Body()
+    drawn.set_source(LONG, complete=True, budget_ms=0.0)
+    turns = 1
+    while drawn.behind:
+        drawn.advance(0.0)
+        turns += 1
+    assert turns > 20
+    assert drawn.parsed_chars < 1.5 * len(LONG)
+
+
 def whole_open(text: str) -> Body:
     """A body that saw this text at once, and not its end."""
     body = Body()
