@@ -18,7 +18,7 @@ from app.theme import Theme
 from app.theme.tokens import BODY
 from app.window import MainWindow
 from app.worker import Loader
-from engine import KnownError
+from engine import Hub, KnownError
 
 NOT_HEARD = KnownError(
     "Pacenote is open already, but its window does not answer.",
@@ -30,10 +30,10 @@ NOT_HEARD = KnownError(
 class Application(QObject):
     """Holds what lives as long as the window."""
 
-    def __init__(self, qt: QApplication, where: Paths, load: Loader | None = None) -> None:
+    def __init__(self, qt: QApplication, where: Paths, load: Loader | None = None, hub: Hub | None = None) -> None:
         super().__init__()
         # First, because it may raise: then nothing else is left open.
-        self.services = Services(where, load, self)
+        self.services = Services(where, load, self, hub=hub)
         self.crash = CrashLog(where.crash_log, self)
         self.theme = Theme(qt, self.services.settings.theme)
         self.window = MainWindow(self.services, self.theme, crash_log=where.crash_log)
@@ -43,6 +43,7 @@ class Application(QObject):
         self.services.loader.bug.connect(self.crash.write)
         self.services.generations.bug.connect(self.crash.write)
         self.services.checks.bug.connect(self.crash.write)
+        self.services.shelf.bug.connect(self.crash.write)
 
     def start(self) -> None:
         """Show the window, then begin to load: the window does not wait for the model."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import Slot
 
 from app.chat.empty import loading_text
 from app.frame import Frame
-from app.models.dialog import OpenModelDialog
+from app.models.dialog import ModelsDialog
 from app.services import Services
 from app.settings import Settings
 from app.settings.dialog import SettingsDialog
@@ -21,6 +21,7 @@ class ModelWindow(Frame):
     def __init__(self, services: Services, theme: Theme) -> None:
         super().__init__(services, theme)
         self._load_error: dict[str, str] | None = None
+        self.models: ModelsDialog | None = None
         loader = services.loader
         self.empty.cancel_load.connect(loader.cancel)
         self.empty.act.connect(self._on_load_action)
@@ -38,11 +39,21 @@ class ModelWindow(Frame):
 
     @Slot()
     def open_model(self) -> None:
-        settings = self.services.settings
-        dialog = OpenModelDialog(settings.target, settings.head, self)
-        if dialog.exec():
-            self.services.change_settings(dataclasses.replace(settings, target=dialog.target, head=dialog.head))
-            self.reload_model()
+        """The models window; not modal, downloads go on when it is closed."""
+        if self.models is None:
+            self.models = ModelsDialog(self.services.shelf, self.services.loader, self)
+            self.models.load_wanted.connect(self._on_load_wanted)
+        else:
+            self.services.shelf.refresh()
+        self.models.show()
+        self.models.raise_()
+
+    @Slot(str, str, bool)
+    def _on_load_wanted(self, target: str, head: str, anyway: bool) -> None:
+        self.services.change_settings(dataclasses.replace(self.services.settings, target=target, head=head))
+        self._load_error = None
+        self.banner.hide()
+        self.services.load(anyway=anyway)
 
     @Slot()
     def reload_model(self) -> None:
@@ -98,11 +109,12 @@ class ModelWindow(Frame):
     @Slot(dict)
     def _on_load_failed(self, error: dict[str, str]) -> None:
         self._load_error = error
-        info = self.services.loader.info
+        info, settings = self.services.loader.info, self.services.settings
         self.header.show_model(info.name if info is not None else "No model")
         actions = [("open", "Open model…")]
-        settings = self.services.settings
-        if info is None and (settings.target or settings.head):
+        if self.services.loader.refused is not None:
+            actions.insert(0, ("anyway", "Load anyway"))
+        elif info is None and (settings.target or settings.head):
             # Otherwise the next start fails the same way, and nothing leads to a model that works.
             actions.append(("demo", "Use the demo model"))
         actions.append(("dismiss_load", "Dismiss"))
@@ -115,6 +127,9 @@ class ModelWindow(Frame):
     def _on_load_action(self, key: str) -> None:
         if key == "open":
             self.open_model()
+        elif key == "anyway":
+            self._load_error = None
+            self.services.load(anyway=True)
         elif key == "demo":
             self.services.change_settings(dataclasses.replace(self.services.settings, target="", head=""))
             self.reload_model()

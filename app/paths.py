@@ -45,6 +45,15 @@ class Paths:
         return self.data / "kept-chat.safetensors"
 
     @property
+    def heads(self) -> Path:
+        """MTP heads that were taken out of original repos."""
+        return self.data / "heads"
+
+    @property
+    def own_models(self) -> Path:
+        return self.config / "models.toml"
+
+    @property
     def crash_log(self) -> Path:
         return self.logs / "crash.log"
 

@@ -21,11 +21,12 @@ from app.application import Application, make_qt
 from app.chat.chatsettings import ChatSettingsDialog
 from app.chat.empty import examples
 from app.chat.templates import TemplateDialog
+from app.models.scripted import GIB, ScriptedHub
 from app.replay import ScriptedEngine, ScriptedLoader
 from app.samples import SAMPLES
 from app.store import Attachment, Draft
 from app.worker import Loader
-from engine import CheckpointError, Request
+from engine import Begun, CheckpointError, Found, HubError, LocalModel, Request, Unusable
 
 FILES = (
     Attachment("meeting-notes.md", "# Notes\n\n" + "Something was said here.\n" * 40),
@@ -33,6 +34,7 @@ FILES = (
 )
 PASTED = Attachment("Pasted text", "A line of text.\n" * 900, pasted=True)
 WAIT_MS = 60_000
+TARGET = "mlx-community/Qwen3.8-27B-4bit"
 MODES = ("light", "dark")
 
 
@@ -53,11 +55,14 @@ class Hold:
 class Studio:
     """Drives one window and takes its picture."""
 
-    def __init__(self, qt: QApplication, out: Path, load: Loader | None, hold: Hold | None) -> None:
+    def __init__(
+        self, qt: QApplication, out: Path, load: Loader | None, hold: Hold | None, hub: ScriptedHub | None = None
+    ) -> None:
         self.qt = qt
         self.out = out
         self.hold = hold
-        self.application = Application(qt, paths.resolve(), load)
+        self.hub = hub
+        self.application = Application(qt, paths.resolve(), load, hub)
         self.application.start()
         self.window = self.application.window
         self.services = self.application.services
@@ -107,6 +112,24 @@ class Studio:
         loop = QEventLoop()
         QTimer.singleShot(milliseconds, loop.quit)
         loop.exec()
+
+    def take_models(self, name: str) -> None:
+        """The models window, in both modes."""
+        dialog = self.window.models
+        assert dialog is not None  # opened by the caller
+        for mode in MODES:
+            self.application.theme.set_mode(mode)
+            self.settle(250)
+            path = self.out / f"{name}-{mode}.png"
+            dialog.grab().save(str(path))
+            print(path)  # noqa: T201
+
+    def _looked(self) -> bool:
+        return not self.services.shelf.looking
+
+    def _half_way(self) -> bool:
+        entry = self.services.shelf.entry(TARGET)
+        return entry is not None and entry.progress is not None and entry.progress.done > 0
 
     def _loaded(self) -> bool:
         return not self.services.loader.loading
@@ -210,6 +233,39 @@ def cut_and_attached(studio: Studio) -> None:
     studio.dialog(TemplateDialog, "templates")
 
 
+def models(studio: Studio) -> None:
+    """The models window: what is here, a download on its way, a gated repo."""
+    hub, shelf = studio.hub, studio.services.shelf
+    assert hub is not None  # given by main
+    small = LocalModel("mlx-community/Qwen3.5-4B-MLX-4bit", "", False, int(2.4 * GIB), "4-bit group 64", 262_144)
+    own = LocalModel("/Volumes/models/my-qwen-9B-bf16", "/Volumes/models/heads", True, 18 * GIB, "none", 262_144)
+    hub.found = Found(
+        (small, own),
+        (Unusable("someone/half-a-model", "model-00003-of-00006.safetensors is missing."),),
+        (Begun("mlx-community/Qwen3.6-27B-4bit", int(5.3 * GIB)),),
+    )
+    studio.window.open_model()
+    studio.until(studio._looked)
+    shelf.look_at("mlx-community/Qwen3.8-27B-8bit")
+    hub.refusals["mlx-community/Qwen3.5-27B-4bit"] = HubError(
+        "You have no access to mlx-community/Qwen3.5-27B-4bit.",
+        todo="Open its page, accept its licence or ask for access, then try again.",
+        detail="HTTP 403",
+        status=403,
+    )
+    shelf.fetch("mlx-community/Qwen3.5-27B-4bit")
+    shelf.fetch(TARGET)
+    studio.until(studio._half_way)
+    studio.until(studio._looked)
+    studio.take_models("models")
+    dialog = studio.window.models
+    assert dialog is not None  # opened above
+    dialog.scroll_to("mlx-community/Qwen3.5-27B-4bit")
+    studio.take_models("models-gated")
+    hub.go_on.set()
+    dialog.close()
+
+
 def real(studio: Studio) -> None:
     """What the real engine says, on this machine."""
     studio.take("real-empty", modes=("light",))
@@ -253,9 +309,10 @@ def main() -> int:
         else:
             hold = Hold()
             loader = ScriptedLoader(_Maker(hold).make)
-            studio = Studio(qt, arguments.out, loader, hold)
+            studio = Studio(qt, arguments.out, loader, hold, ScriptedHub(hold=True))
             settings = dataclasses.replace(studio.services.settings, block_size=4)
             studio.services.change_settings(settings)
+            models(studio)
             scripted(studio, loader)
         studio.window.close()
         studio.application.close()

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Signal, Slot
 
 from app.chat.chats import Chats
 from app.chat.checks import Checks
@@ -15,6 +15,8 @@ from app.chat.generations import Generations
 from app.chat.markdown.highlight import import_lexers
 from app.errorcard import as_dict
 from app.models.loader import ModelLoader, Numbers
+from app.models.own import OwnFolders
+from app.models.shelf import Shelf
 from app.panel.meter import Meter
 from app.paths import Paths
 from app.pump import Pump
@@ -22,7 +24,7 @@ from app.sessionlog import SessionLogs
 from app.settings import Settings, SettingsFile
 from app.store import Database, Repository
 from app.worker import EngineThread, Loader
-from engine import KnownError
+from engine import Hub, KnownError
 
 
 class Services(QObject):
@@ -31,7 +33,9 @@ class Services(QObject):
     settings_changed = Signal()
     settings_failed = Signal(dict)
 
-    def __init__(self, paths: Paths, load: Loader | None = None, parent: QObject | None = None) -> None:
+    def __init__(
+        self, paths: Paths, load: Loader | None = None, parent: QObject | None = None, *, hub: Hub | None = None
+    ) -> None:
         super().__init__(parent)
         self.paths = paths
         self.file = SettingsFile(paths.settings)
@@ -43,6 +47,9 @@ class Services(QObject):
         self.pump = Pump(self.engine, self)
         numbers = Numbers()
         self.loader = ModelLoader(self.engine, numbers, self)
+        self.shelf = Shelf(hub or Hub(paths.heads), OwnFolders(paths.own_models), parent=self)
+        self.shelf.held = self._held
+        self.loader.changed.connect(self._on_model)
         self.generations = Generations(self.engine, self.store, self.meter, numbers, self)
         self.checks = Checks(self.engine, self.store, numbers, self)
         self.chats = Chats(self.store, self.generations, self.checks, self.settings, self)
@@ -64,8 +71,14 @@ class Services(QObject):
             self.paths.kept_chat.unlink(missing_ok=True)
         return None
 
-    def load(self) -> None:
-        self.loader.load(self.settings.load_options())
+    def load(self, *, anyway: bool = False) -> None:
+        """anyway: also what does not fit in memory."""
+        self.loader.load(replace(self.settings.load_options(), load_anyway=anyway))
+
+    def _held(self) -> int:
+        """Bytes that the model in use would give back."""
+        info = self.loader.info
+        return 0 if info is None else info.target_bytes + (info.drafter.bytes if info.drafter is not None else 0)
 
     def reload_pending(self) -> bool:
         """Whether a setting waits for the model to be loaded again."""
@@ -75,6 +88,12 @@ class Services(QObject):
         if loaded.max_block < wanted.max_block:
             return True  # a wider block than was probed
         return replace(loaded, max_block=wanted.max_block, load_anyway=wanted.load_anyway) != wanted
+
+    @Slot()
+    def _on_model(self) -> None:
+        """Another model is loaded, so other memory is free."""
+        if self.shelf.looked:
+            self.shelf.refresh()
 
     def change_settings(self, settings: Settings) -> None:
         """Use and keep them. When they cannot be written they are used all the same, and `settings_failed` tells."""
@@ -92,6 +111,7 @@ class Services(QObject):
             return
         self._closed = True
         self.chats.save_draft()
+        self.shelf.close()
         self.engine.close()
         if self.engine.farewell is not None:
             # The window is gone; the next start reads the chat again, which its progress shows.

@@ -55,7 +55,7 @@ def read_json(client: RangeClient, repo: Repo, name: str) -> dict[str, Any]:
     file = client.open(repo, name)
     try:
         value = json.loads(client.read(file)) if file.size <= _MAX_JSON else None
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise HubError(f"{name} of {repo.id} is not a JSON object.", todo="Choose another repo, or tell its owner.")

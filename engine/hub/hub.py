@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.hub import errors
 from engine.hub.connection import Connection
-from engine.hub.download import Downloaded, DownloadProgress, Step, discard, download
+from engine.hub.download import DownloadProgress, Step, discard, download
 from engine.hub.types import CataloguePair, Fit, Found
 from engine.request import LoadOptions
 
@@ -63,9 +63,9 @@ class Hub:
             target, inspect_repo(connection, head).checkpoint if head else target, context, held=held
         )
 
-    def download(self, repo: str, stop: threading.Event, progress: Callable[[DownloadProgress], None]) -> Downloaded:
+    def download(self, repo: str, stop: threading.Event, progress: Callable[[DownloadProgress], None]) -> None:
         """See `engine.hub.download.download`."""
-        return download(self._connection(stop), repo, progress=progress)
+        download(self._connection(stop), repo, progress=progress)
 
     def head_folder(self, original: str) -> Path:
         """Where the head of an original lies once it was extracted."""

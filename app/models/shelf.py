@@ -1,0 +1,358 @@
+"""What can be loaded and what could be fetched: the state behind the models window."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtGui import QGuiApplication
+
+from app.errorcard import as_dict
+from app.models.jobs import Jobs, Tell
+from app.models.own import OwnFolders
+from app.models.token import TokenStore
+from engine import (
+    CataloguePair,
+    DownloadProgress,
+    Fit,
+    Found,
+    Hub,
+    HubError,
+    KnownError,
+    LoadCancelled,
+    LoadOptions,
+    LocalModel,
+)
+
+LOOK, TOKEN, FIT = "look", "token", "fit "
+DEMO = ""
+"""Key of the demo pair, as it is in the settings."""
+CONTEXTS = (4096, 8192, 32_768, 131_072)
+_WANTS_ACCESS = (401, 403)
+
+
+class State(StrEnum):
+    HERE = "on this computer"
+    AWAY = "on the hub"
+    BEGUN = "begun"
+    BUSY = "on its way"
+    BROKEN = "cannot be used"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the window.
+
+    key: repo or folder of the target, as it is loaded. head: the same for its head, "" for inside or none.
+    pair: from the catalogue. kept: bytes of a download that was not finished. error: the last failure, as a dict;
+    access: it asks for a token or a licence. fit_error: why nobody knows whether it fits.
+    """
+
+    key: str
+    title: str
+    state: State
+    head: str = ""
+    has_head: bool = False
+    size: int = 0
+    quantization: str = ""
+    pair: CataloguePair | None = None
+    kept: int = 0
+    fit: Fit | None = None
+    fit_error: str = ""
+    progress: DownloadProgress | None = None
+    error: dict[str, str] = field(default_factory=dict)
+    access: bool = False
+
+
+@dataclass(frozen=True)
+class Looked:
+    pairs: tuple[CataloguePair, ...]
+    found: Found
+    fits: dict[str, Fit | str]
+
+
+class Shelf(QObject):
+    """changed: the entries are others, or say other things. progressed: a download's figures (key).
+
+    token_failed: the sentence why. token_kept: "" or why it is not in the keychain.
+    """
+
+    changed = Signal()
+    progressed = Signal(str)
+    token_failed = Signal(dict)
+    token_kept = Signal(str)
+    bug = Signal(str)
+
+    def __init__(
+        self, hub: Hub, own: OwnFolders, tokens: TokenStore | None = None, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.hub = hub
+        self.context = CONTEXTS[1]
+        self._own = own
+        self._tokens = tokens or TokenStore()
+        self._token_asked = threading.Event()
+        self._looked = Looked((), Found(), {})
+        self._wanted: dict[str, CataloguePair | None] = {}
+        self._progress: dict[str, DownloadProgress] = {}
+        self._errors: dict[str, tuple[dict[str, str], bool]] = {}
+        self._remote: dict[str, Fit | str] = {}
+        self._unwanted: set[str] = set()
+        self._again = False
+        self.held: Callable[[], int] = lambda: 0
+        """Bytes that the model in use gives back when another takes its place."""
+        self.jobs = Jobs(self)
+        self.jobs.told.connect(self._on_told)
+        self.jobs.done.connect(self._on_done)
+        self.jobs.failed.connect(self._on_failed)
+
+    def close(self) -> None:
+        self.jobs.close()
+
+    @property
+    def looked(self) -> bool:
+        """Whether anybody asked what is here."""
+        return bool(self._looked.fits)
+
+    @property
+    def looking(self) -> bool:
+        return self.jobs.running(LOOK)
+
+    def entries(self) -> list[Entry]:
+        """First what is here, then what is on its way, then the catalogue."""
+        found, pairs = self._looked.found, {pair.target: pair for pair in self._looked.pairs}
+        kept = {begun.repo: begun.kept for begun in found.begun}
+        here = [self._demo(), *(self._local(model, pairs.get(model.place)) for model in found.models)]
+        names = {entry.key for entry in here}
+        away = [self._away(key, pair, kept) for key, pair in (pairs | self._others(kept, pairs)).items()]
+        broken = [
+            Entry(b.place, b.place, State.BROKEN, error={"what": b.reason, "kept": "", "todo": "", "detail": ""})
+            for b in found.unusable
+            if b.place not in kept
+        ]
+        away.sort(key=lambda entry: entry.state is State.AWAY)
+        return [self._with_job(e) for e in (*here, *broken, *(e for e in away if e.key not in names))]
+
+    def entry(self, key: str) -> Entry | None:
+        return next((entry for entry in self.entries() if entry.key == key), None)
+
+    # what the user asks for
+
+    @Slot()
+    def refresh(self) -> None:
+        """Look at this computer again, on a thread."""
+        context, held, folders = self.context, self.held(), self._own.load()
+
+        def look(stop: threading.Event, tell: Tell) -> Looked:
+            pairs = self.hub.catalogue()
+            found = self.hub.local(pairs, folders)
+            fits: dict[str, Fit | str] = {DEMO: self._fit(LoadOptions(), context, held)}
+            for model in found.models:
+                options = LoadOptions(target=model.place, head=model.head or None)
+                fits[model.place] = self._fit(options, context, held)
+            return Looked(pairs, found, fits)
+
+        # Asked while it looks: look once more, what it saw may be old.
+        self._again = not self.jobs.start(LOOK, look)
+        self.changed.emit()
+
+    def set_context(self, tokens: int) -> None:
+        self.context = tokens
+        self._remote.clear()
+        self.refresh()
+
+    def look_at(self, key: str) -> None:
+        """Ask the hub whether a repo would fit, by its headers."""
+        entry = self.entry(key)
+        head = entry.pair.head if entry is not None and entry.pair is not None else ""
+        context, held = self.context, self.held()
+
+        def look(stop: threading.Event, tell: Tell) -> Fit:
+            self._use_token()
+            return self.hub.fit_remote(key, head, stop, context, held=held)
+
+        self.jobs.start(FIT + key, look)
+        self.changed.emit()
+
+    def fetch(self, key: str) -> None:
+        """Begin or go on: the target, then its head."""
+        entry = self.entry(key)
+        pair = entry.pair if entry is not None else None
+        self._wanted[key] = pair
+        self._errors.pop(key, None)
+
+        def fetch(stop: threading.Event, tell: Tell) -> None:
+            self._use_token()
+            self.hub.download(key, stop, tell)
+            if pair is not None and pair.head:
+                self.hub.download(pair.head, stop, tell)
+            elif pair is not None:
+                self.hub.extract(pair.original, stop, tell)
+
+        self.jobs.start(key, fetch)
+        self.changed.emit()
+
+    def pause(self, key: str) -> None:
+        self.jobs.stop(key)
+
+    def discard(self, key: str) -> None:
+        """Delete what is half there; where the download runs, as soon as it has stopped."""
+        if self.jobs.running(key):
+            self._unwanted.add(key)
+            self.jobs.stop(key)
+            return
+        entry = self.entry(key)
+        head = entry.pair.head if entry is not None and entry.pair is not None else ""
+        self._errors.pop(key, None)
+        self._wanted.pop(key, None)
+
+        def discard(stop: threading.Event, tell: Tell) -> int:
+            return sum(self.hub.discard(repo) for repo in (key, head) if repo)
+
+        self.jobs.start(key, discard)
+
+    def add_folder(self, folder: Path) -> None:
+        """Raises OSError."""
+        self._own.add(folder)
+        self.refresh()
+
+    def use_token(self, token: str) -> None:
+        """Test a token; use and keep it when the hub knows it."""
+
+        def test(stop: threading.Event, tell: Tell) -> str:
+            self.hub.owner(token)
+            self.hub.token = token
+            self._token_asked.set()
+            return self._tokens.save(token)
+
+        self.jobs.start(TOKEN, test)
+
+    # what the jobs say
+
+    @Slot(str, object)
+    def _on_told(self, key: str, value: object) -> None:
+        if isinstance(value, DownloadProgress):
+            self._progress[key] = value
+            self.progressed.emit(key)
+            self._badge()
+
+    @Slot(str, object)
+    def _on_done(self, key: str, value: object) -> None:
+        if isinstance(value, Looked):
+            self._looked = value
+            if self._again:
+                self.refresh()
+        elif key == TOKEN:
+            self.token_kept.emit(str(value))
+        elif isinstance(value, Fit):
+            self._remote[key.removeprefix(FIT)] = value
+        else:
+            self._progress.pop(key, None)
+            self._wanted.pop(key, None)
+            self.refresh()
+        self._badge()
+        self.changed.emit()
+
+    @Slot(str, object, str)
+    def _on_failed(self, key: str, error: Exception, trace: str) -> None:
+        known = as_dict(error) if isinstance(error, KnownError) else None
+        if known is None and not isinstance(error, LoadCancelled):
+            self.bug.emit(trace)
+            known = {"what": "Pacenote made a mistake.", "kept": "", "todo": "Try again.", "detail": trace}
+        if key == TOKEN:
+            self.token_failed.emit(known or {})
+        elif key.startswith(FIT):
+            self._remote[key.removeprefix(FIT)] = known["what"] if known is not None else ""
+        elif key != LOOK:
+            if known is not None:
+                access = isinstance(error, HubError) and error.status in _WANTS_ACCESS
+                self._errors[key] = known, access
+            self._progress.pop(key, None)
+            if key in self._unwanted:
+                self._unwanted.discard(key)
+                self.discard(key)
+            self.refresh()
+        self._badge()
+        self.changed.emit()
+
+    # how entries are made
+
+    def _demo(self) -> Entry:
+        return self._fitted(Entry(DEMO, "Demo pair", State.HERE, has_head=True), self._looked.fits.get(DEMO))
+
+    def _local(self, model: LocalModel, pair: CataloguePair | None) -> Entry:
+        entry = Entry(
+            key=model.place,
+            title=pair.name if pair is not None else _name(model.place),
+            state=State.HERE,
+            head=model.head,
+            has_head=model.has_head,
+            size=model.bytes,
+            quantization=model.quantization,
+            pair=pair,
+        )
+        return self._fitted(entry, self._looked.fits.get(model.place))
+
+    def _others(self, kept: dict[str, int], pairs: dict[str, CataloguePair]) -> dict[str, CataloguePair | None]:
+        """Repos beside the catalogue that were asked for or begun. Heads belong to their pair's line."""
+        heads = {pair.head for pair in pairs.values()}
+        return {key: None for key in (*self._wanted, *kept) if key not in pairs and key not in heads}
+
+    def _away(self, key: str, pair: CataloguePair | None, kept: dict[str, int]) -> Entry:
+        begun = kept.get(key, 0) or (kept.get(pair.head, 0) if pair is not None else 0)
+        entry = Entry(
+            key=key,
+            title=pair.name if pair is not None else key,
+            state=State.BEGUN if begun else State.AWAY,
+            size=pair.bytes if pair is not None else 0,
+            quantization=pair.quantization if pair is not None else "",
+            pair=pair,
+            kept=begun,
+        )
+        return self._fitted(entry, self._remote.get(key))
+
+    def _fitted(self, entry: Entry, fit: Fit | str | None) -> Entry:
+        if isinstance(fit, Fit):
+            return replace(entry, fit=fit)
+        return replace(entry, fit_error=fit or "")
+
+    def _with_job(self, entry: Entry) -> Entry:
+        if self.jobs.running(entry.key):
+            return replace(entry, state=State.BUSY, progress=self._progress.get(entry.key))
+        if entry.key in self._errors:
+            error, access = self._errors[entry.key]
+            return replace(entry, error=error, access=access)
+        return entry
+
+    def _fit(self, options: LoadOptions, context: int, held: int) -> Fit | str:
+        try:
+            return self.hub.fit(options, context, held=held)
+        except KnownError as error:
+            return error.what
+
+    def _use_token(self) -> None:
+        """Once, on a job's thread: the keychain may ask the user."""
+        if not self._token_asked.is_set() and not os.environ.get("HF_TOKEN"):
+            self._token_asked.set()
+            self.hub.token = self._tokens.load() or self.hub.token
+
+    def _badge(self) -> None:
+        """Per cent of all downloads on the Dock icon. Elsewhere Qt asks for a desktop file, which is not installed."""
+        if platform.system() != "Darwin":
+            return
+        shown = [p for key, p in self._progress.items() if self.jobs.running(key) and p.total]
+        done, total = sum(p.done for p in shown), sum(p.total for p in shown)
+        application = QGuiApplication.instance()
+        if isinstance(application, QGuiApplication):
+            application.setBadgeNumber(max(1, 100 * done // total) if total else 0)
+
+
+def _name(place: str) -> str:
+    """A folder by its last part, a repo whole."""
+    return Path(place).name if Path(place).is_absolute() else place
