@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.bench.design import blocks
+from engine.bench.statistics import Ratio, noise_band, speed_ratio, spread
 from engine.errors import CheckpointError, ContextFull, KnownError, LoadCancelled, OutOfMemory
 from engine.events import (
     ContextUse,
@@ -87,6 +89,7 @@ __all__ = [
     "OutOfMemory",
     "Part",
     "PrefillProgress",
+    "Ratio",
     "Receipt",
     "ReplyStats",
     "Request",
@@ -101,6 +104,7 @@ __all__ = [
     "Unusable",
     "Verdict",
     "WhenFull",
+    "blocks",
     "conditions",
     "environment",
     "export_logs",
@@ -109,8 +113,11 @@ __all__ = [
     "log_files",
     "memory_use",
     "merge",
+    "noise_band",
     "read_logs",
+    "speed_ratio",
     "speed_reason",
+    "spread",
     "stage_shares",
     "time_parts",
 ]
