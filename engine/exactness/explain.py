@@ -52,7 +52,7 @@ def explain(target: Target, context: Context, width: int) -> list[Difference]:
     state.restore(context.start)
     found: list[Difference] = []
     x = target.embed(token_array(context.tokens[:width]))[None]
-    with target.scope.verifying(context.start.length + width):
+    with target.scope.verifying(context.start.length + width, width):
         for number, (layer, slot) in enumerate(zip(target.layers, state.slots, strict=True), start=1):
             for name, operation, given in _operations(layer, slot, x):
                 if difference := _compare(number, name, operation, given):

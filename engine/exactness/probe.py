@@ -16,13 +16,12 @@ import mlx.core as mx
 
 from engine.arrays import token_array, token_list
 from engine.errors import LoadCancelled
+from engine.exactness.kernels.base import THRESHOLDS
 from engine.target import Rows, Snapshot, Target, TargetState
 from engine.target.recurrence import RecurrentSlot
 
 REAL_PREFIXES = (8, 130, 8)
 """Prefixes that are really prefilled, each with its own random tokens. One draw can pass by luck (mlxcel #1193)."""
-THRESHOLDS = (1024, 4096)
-"""Key lengths at which MLX's vector attention changes its splits (reference mtp.md 3.1). Probed on both sides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def state_arrays(state: TargetState) -> list[mx.array]:
 
 
 def contexts(target: Target, longest_width: int, context_length: int, seed: int = 0) -> Iterator[Context]:
-    """The starting points, cheap ones first, so that a failure is found early."""
+    """The starting points, cheap ones first, so that a failure is found early. No block here crosses a threshold."""
     need = 2 * longest_width
     for draw, prefix in enumerate(REAL_PREFIXES):
         tokens = _random_tokens(target, prefix + need, seed + draw)

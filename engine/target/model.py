@@ -101,7 +101,7 @@ class Target:
         for slot in slots:
             slot.recording, slot.tape = True, None
         try:
-            with self.scope.verifying(state.length + tokens.shape[0]):
+            with self.scope.verifying(state.length + tokens.shape[0], tokens.shape[0]):
                 hidden = self.hidden(tokens, state)
                 return Rows(self.logits(hidden), hidden)
         finally:

@@ -9,6 +9,9 @@ from typing import Any, Protocol
 
 import mlx.core as mx
 
+THRESHOLDS = (1024, 4096)
+"""Key lengths at which, or just above, MLX's vector attention changes kernel or splits (reference mtp.md 3.1)."""
+
 
 class Attention(StrEnum):
     """How a block's queries attend. ONE_ROW is exact by construction: each row runs as a decode step's."""
@@ -41,7 +44,8 @@ class Scope:
     So prefill, decode steps, and a second loaded model are never touched.
 
     kernel: None is the stock call. block_limit: keys up to which a block attends as a block; beyond what was
-    probed, and at first, its rows attend one at a time.
+    probed, and at first, its rows attend one at a time. So they do across a threshold: a block attends by its last
+    row's number of keys, and its first rows would get another kernel than as single steps.
     """
 
     def __init__(self) -> None:
@@ -52,10 +56,12 @@ class Scope:
         self.calls = 0  # products that ran through a kernel: proof in benchmarks that the arms differ
 
     @contextmanager
-    def verifying(self, keys: int) -> Iterator[None]:
-        """keys: entries that the attention caches hold after this forward."""
+    def verifying(self, keys: int, rows: int) -> Iterator[None]:
+        """keys: entries that the attention caches hold after this forward. rows: how many of them it adds."""
         self.active = True
-        self.attention = Attention.BLOCK if keys <= self.block_limit else Attention.ONE_ROW
+        straddles = any(keys - rows < threshold <= keys for threshold in THRESHOLDS)
+        block = keys <= self.block_limit and not straddles
+        self.attention = Attention.BLOCK if block else Attention.ONE_ROW
         try:
             yield
         finally:

@@ -49,7 +49,7 @@ def test_linear(kernel, outputs: int, packed: bool, bias: bool) -> None:
     x = mx.random.normal((1, 3, INPUTS))
     expected = rows_alone(layer, x)
     scope.kernel = kernel
-    with scope.verifying(3):
+    with scope.verifying(3, 3):
         got = layer(x)
     assert got.shape == (1, 3, outputs)
     assert mx.array_equal(got, expected)
@@ -61,7 +61,7 @@ def test_tied_head(kernel) -> None:
     x = mx.random.normal((4, INPUTS))
     expected = mx.concatenate([layer.as_linear(x[j : j + 1]) for j in range(4)])
     scope.kernel = kernel
-    with scope.verifying(4):
+    with scope.verifying(4, 4):
         assert mx.array_equal(layer.as_linear(x), expected)
 
 
@@ -73,7 +73,7 @@ def test_experts_do_not_depend_on_how_many_tokens_are_routed_together(kernel) ->
     indices = mx.random.randint(0, 16, (1, 8, 8))
     expected = mx.concatenate([layer(x[:, j : j + 1], indices[:, j : j + 1]) for j in range(8)], axis=1)
     scope.kernel = kernel
-    with scope.verifying(8):
+    with scope.verifying(8, 8):
         got = layer(x, indices)
     assert got.shape == (1, 8, 8, 64)
     assert mx.array_equal(got, expected)
@@ -96,10 +96,10 @@ def test_scope_counts_what_ran_through_a_kernel() -> None:
     scope.kernel = OneRow()
     layer(mx.zeros((1, 3, 8)))
     assert scope.calls == 0
-    with scope.verifying(3):
+    with scope.verifying(3, 3):
         layer(mx.zeros((1, 3, 8)))
         layer(mx.zeros((1, 1, 8)))
     assert scope.calls == 1
-    with pytest.raises(RuntimeError), scope.verifying(3):
+    with pytest.raises(RuntimeError), scope.verifying(3, 3):
         raise RuntimeError
     assert not scope.active

@@ -9,7 +9,7 @@ import mlx.core as mx
 import pytest
 
 from engine.events import ExactnessState
-from engine.exactness import cache, ladder
+from engine.exactness import cache, ladder, probe
 from engine.exactness.kernels import Attention, ForcedQmv, Stock, qmv_rows
 from engine.loading import Pair
 from engine.request import Sampler
@@ -179,6 +179,32 @@ def test_beyond_the_probed_length_rows_attend_one_at_a_time(target: Target) -> N
     target.rollback(state, 3, 3)
     target.verify(token_array([1, 2, 3]), state)
     assert target.scope.attention is Attention.ONE_ROW
+
+
+@pytest.mark.parametrize("first", ["at 1024", "above 1024"])
+def test_a_block_across_a_threshold_of_attention_gives_the_bytes_of_steps(
+    target: Target, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Max splits 1,024 keys otherwise than 1,023, and 1,025 otherwise than 1,024, for a block as for a row.
+
+    So the probe passes on both sides, but a block across has one kernel for all its rows, its first ones as well.
+    """
+    right = mx.fast.scaled_dot_product_attention
+    limit = 1024 if first == "at 1024" else 1025
+
+    def splits(q: mx.array, k: mx.array, v: mx.array, **kwargs: object) -> mx.array:
+        out = right(q, k, v, **kwargs)
+        return out * (1 + 2**-12) if k.shape[2] >= limit else out
+
+    monkeypatch.setattr(mx.fast, "scaled_dot_product_attention", splits)
+    decision = ladder.decide(target, (2, 4))
+    assert decision.verdict.kernel == "stock", "otherwise rows attend one at a time everywhere"
+    for length in range(1018, 1028):
+        start = probe._synthetic(target, length, seed=3)
+        context = probe.Context(start, tuple(range(1, 9)), real=False)
+        chain = probe.run_chain(target, context, 8)
+        for width in (2, 4):
+            assert probe.compare(target, context, chain, width, kept=1) == "", (length, width)
 
 
 def test_a_chunk_is_tuned_on_the_device(target: Target) -> None:
