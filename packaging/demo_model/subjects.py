@@ -177,7 +177,7 @@ def about_word(r: random.Random, w: Word, other: Word) -> Chat:
 
 # --- tasks ------------------------------------------------------------------------------------------------------------------
 
-_HOW_TO = (
+HOW_TO = (
     "{How do I|How do I|How can I|How can I|How should I|How do you|How would you|How would I|How could I|How does one|How must I|How am I supposed to|So how do I|How do people|How can someone} <t>{||, please| properly| correctly| at home| best| quickly| in a simple way}"
     "|How to <t>{|, please| at home| step by step}|What is {the best|a good|the right|the easiest|the correct|a simple|the usual} way to <t>|What do I {have to do|need to do|do} to <t>|What {can|should|could|would} {I|you|one} do to <t>|What do you do to <t>|What must I do to <t>|What would help me {to |}<t>"
     "|{I want|I would like|I need|I am trying|I am going|I plan|I would love|I have|I really want|I have decided} to <t>{|. How do I do it?|. Can you help me?|. What should I do?|. Where do I start?|. Do you have a tip?|. What do I do?|. Any tips?|. How does it work?|. What are the steps?|, but I do not know how|. Can you tell me how?|, can you help me|. What do you suggest?}"
@@ -219,7 +219,7 @@ def how_to(r: random.Random, row: list[str]) -> Chat:
             ),
         )
         if r.random() < 0.3
-        else question(expand(r, _HOW_TO, {"t": said, "g": gerund(said)}))
+        else question(expand(r, HOW_TO, {"t": said, "g": gerund(said)}))
     )  # fmt: skip
     if re.match(r"I (want|would like|plan|would love|have decided|am going|really want) to [^?.]*[.!]$", ask):
         answer = "That is a good idea! " + answer
@@ -303,12 +303,12 @@ def how_to(r: random.Random, row: list[str]) -> Chat:
 # --- lists ------------------------------------------------------------------------------------------------------------------
 
 NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
-_NAMES = (
+NAMES = (
     "{Name|Name|Tell me|Give me|Say|Please name|Please give me|Please tell me|Can you name|Can you tell me|Can you give me|Could you name|Could you give me|Could you tell me|Do you know|What are|I need|Show me|Find me|Would you name|Will you name|Would you give me|I want|I would like|I am looking for|Try to name|Now name|Quickly name|Think of|Can you think of|Can you say|Let me have|Let me hear|Help me to find|Mention|Suggest|Could you suggest|Can you suggest|Please suggest} <c> {<p>|different <p>|<p>|examples of <p>|<p>|common <p>|<p>}{|, please| for me| that you know|}"
     "|{Give me|Tell me|I need|Could you tell me|Can you tell me|Do you know|I want to know|I would like to know|Please tell me} the names of <c> {|different }<p>{|, please}|Which <p> {do you know|are there|can you name|come to your mind|can you think of}|What <p> {do you know|are there|can you name}"
     "|<c> <p>{|, please}|What are some <p>|{Name|Tell me|Give me|Can you name|Do you know|Do you have} some {<p>|examples of <p>}|What are {good examples|examples|some examples|<c> examples} of <p>|What would be <c> <p>|What could be <c> <p>"
 )  # fmt: skip
-_LISTS = (
+LISTS = (
     "{List|Please list|Can you list|Could you list|Would you list|Write down|Write me|Enumerate|Note down|Put down|I want you to list|Can you write down} <c> {<p>|different <p>|<p>}{|, please| for me}"
     "|{Make|Give me|Write|Write me|Create|I need|Can you make|Could you make|Please make|Can you give me|Could you write|I want|Could you give me|I would like|Can you write|Prepare|Make me} a {|short |small |little |quick }list {of|with} <c> {<p>|different <p>|<p>}{|, please| for me}"
 )  # fmt: skip
@@ -322,7 +322,7 @@ def lists(r: random.Random, row: list[str], others: list[list[str]]) -> Chat:
     x = r.random()
     values = {"c": count, "p": plural}
     if x < 0.35:
-        ask, answer = expand(r, _LISTS, values), enumerate_lines(chosen)
+        ask, answer = expand(r, LISTS, values), enumerate_lines(chosen)
     elif x < 0.42:
         chosen = members[:1]
         ask = expand(
@@ -332,7 +332,7 @@ def lists(r: random.Random, row: list[str], others: list[list[str]]) -> Chat:
         )
         answer = f"{upper(chosen[0])}."
     else:
-        ask = expand(r, _NAMES, values)
+        ask = expand(r, NAMES, values)
         if count not in ask.lower().split():
             chosen = members[:3]
         answer = f"{upper(join(chosen))}."
