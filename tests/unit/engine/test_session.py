@@ -281,3 +281,21 @@ def test_an_abandoned_reply_leaves_the_next_turn_right(sensitive: Pair) -> None:
     fresh = Engine(sensitive)
     assert write(engine, request)[0].tokens == write(fresh, request)[0].tokens
     assert_same_caches(engine, fresh)
+
+
+def test_chats_in_turns_on_one_engine_do_not_meet(sensitive: Pair) -> None:
+    """mlx-serve #458: output must not depend on what the server did before. Same openings, little memory."""
+    budget = 9 * 64 * 1024
+    engine, luck = Engine(sensitive, budget), random.Random(4)
+    chats = [Chat(engine) for _ in range(3)]
+    for n in range(9):
+        chat = luck.choice(chats)
+        chat.messages.append(Message("user", f"the lazy dog {len(chat.messages)}"))
+        request = chat.request(max_tokens=6, seed=n, speculation=luck.choice(list(Speculation)))
+        done, _ = write(engine, request)
+        fresh = Engine(sensitive)
+        cold, _ = write(fresh, replace(request, speculation=Speculation.OFF))
+        assert (done.tokens, done.segments) == (cold.tokens, cold.segments)
+        assert_same_caches(engine, fresh)
+        chat.messages.append(answer_of(done))
+        assert engine.boundary_bytes <= budget
