@@ -83,7 +83,7 @@ def read_json(path: Path) -> dict[str, Any]:
             todo="Choose the folder that holds config.json and the .safetensors files.",
             detail=str(path.parent),
         ) from e
-    except (OSError, ValueError) as e:
+    except (OSError, ValueError, RecursionError) as e:
         raise CheckpointError(
             f"{path.name} cannot be read: {e}.", todo="Download the model again.", detail=str(path)
         ) from e
@@ -108,7 +108,8 @@ def open_folder(path: Path, revision: str = "") -> Checkpoint:
     if (path / _INDEX).exists():
         found = read_json(path / _INDEX).get("weight_map")
         weight_map = {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
-    names = sorted({*weight_map.values(), *(p.name for p in path.glob("*.safetensors"))})
+    # Hidden ones are no weights: macOS puts a "._model.safetensors" beside each file on disks of other systems.
+    names = sorted({*weight_map.values(), *(p.name for p in path.glob("*.safetensors") if p.name[0] != ".")})
     if not names:
         raise CheckpointError(
             f"{path.name} holds no weights: there is no .safetensors file in it.",

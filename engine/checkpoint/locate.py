@@ -32,10 +32,18 @@ def locate(place: str) -> tuple[Path, str]:
     """
     if not place.strip():
         raise CheckpointError("No model was named.", todo="Give the path of a model folder, or a repo id.")
-    path = Path(place).expanduser()
-    if path.is_dir():
+    try:
+        path = Path(place).expanduser()
+        is_folder, exists = path.is_dir(), path.exists()
+    except (OSError, RuntimeError) as e:  # the latter: a ~name that nobody has
+        raise CheckpointError(
+            f"{place} cannot be looked at: {getattr(e, 'strerror', None) or str(e).rstrip('.')}.",
+            todo="Give the path of a model folder that you may read, or a repo id.",
+            detail=str(e),
+        ) from e
+    if is_folder:
         return path.resolve(), ""
-    if path.exists():
+    if exists:
         raise CheckpointError(
             f"{place} is a file, not a model folder.", todo="Choose the folder that holds config.json.", detail=place
         )
@@ -53,7 +61,7 @@ def locate(place: str) -> tuple[Path, str]:
         snapshot = Path(snapshot_download(place, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError) as e:
         raise CheckpointError(
-            f"{place} is not in the Hugging Face cache on this computer.",
+            f"There is no folder {place}, and as a repo it is not in the Hugging Face cache on this computer.",
             todo="Download it first, or give the path of a folder.",
             detail=str(e),
         ) from e

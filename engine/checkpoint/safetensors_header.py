@@ -60,7 +60,7 @@ def parse_header(raw: bytes, path: Path, data_start: int, file_size: int) -> dic
     """
     try:
         table = json.loads(raw)
-    except (ValueError, UnicodeDecodeError) as e:
+    except (ValueError, RecursionError) as e:
         raise _damaged(path, "its header is not JSON") from e
     if not isinstance(table, dict):
         raise _damaged(path, "its header is not a table")

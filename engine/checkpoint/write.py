@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,8 +26,14 @@ WEIGHTS = "model.safetensors"
 
 
 def require_absent(folder: Path) -> None:
-    """Raises CheckpointError when something other than an empty folder is there already."""
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+    """Raises CheckpointError when something other than an empty folder is there already, or nobody may look."""
+    try:
+        # No name: "." or "/". A link could not be replaced by a folder, wherever it leads.
+        empty = folder.name and not folder.is_symlink() and folder.is_dir() and not any(folder.iterdir())
+        taken = not folder.name or folder.is_symlink() or (folder.exists() and not empty)
+    except OSError as error:
+        raise _refused(folder, error) from error
+    if taken:
         raise CheckpointError(
             f"There is something at {folder} already.",
             kept="It was not touched.",
@@ -42,7 +49,7 @@ def whole_or_not_at_all(folder: Path) -> Iterator[Path]:
         CheckpointError: something is there already, or the disk refuses.
     """
     require_absent(folder)
-    work = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    work = folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(2)}.partial")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(folder)
@@ -52,18 +59,13 @@ def whole_or_not_at_all(folder: Path) -> Iterator[Path]:
             for path in [*work.iterdir(), work]:
                 _sync(path)
             os.rename(work, folder)  # replaces an empty folder, fails on any other
-            _sync(folder.parent)
         except BaseException:
             shutil.rmtree(work, ignore_errors=True)
             raise
     except OSError as error:
-        why = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
-        raise CheckpointError(
-            f"The head cannot be written to {folder}: {why}.",
-            kept="Nothing was left there; what it was made from is unchanged.",
-            todo="Free some space, or name another place.",
-            detail=str(error),
-        ) from error
+        raise _refused(folder, error) from error
+    with suppress(OSError):  # it is there, whole; a parent that cannot be read cannot be handed to the disk
+        _sync(folder.parent)
 
 
 def write_head(
@@ -77,8 +79,11 @@ def write_head(
     """
     try:
         mx.save_safetensors(str(folder / WEIGHTS), dict(weights), metadata={"format": "mlx", **metadata})
-    except RuntimeError as error:  # MLX's word for a disk that refuses
-        raise OSError(errno.EIO, f"MLX could not save {WEIGHTS}: {error}") from error
+    except RuntimeError as error:  # MLX's word for a disk that refuses; it does not say why
+        path = folder / WEIGHTS
+        missing = sum(w.nbytes for w in weights.values()) - (path.stat().st_size if path.exists() else 0)
+        number = errno.ENOSPC if shutil.disk_usage(folder).free < missing else errno.EIO
+        raise OSError(number, f"MLX could not save {WEIGHTS}: {error}".rstrip(".")) from error
     write_json(folder / "config.json", config)
 
 
@@ -104,10 +109,24 @@ def standalone_config(config: Mapping[str, Any], *, moe: bool, plan: Plan | None
     return out
 
 
+def _refused(folder: Path, error: OSError) -> CheckpointError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return CheckpointError(
+        f"The head cannot be written to {folder}: {'the disk is full' if full else error.strerror or error}.",
+        kept="Nothing was left there; what it was made from is unchanged.",
+        todo="Free some space, or name another place." if full else "Name a place that you may write to.",
+        detail=str(error),
+    )
+
+
 def _remove_leftovers(folder: Path) -> None:
     """Of runs that were killed. One whose process lives is at work."""
-    for path in folder.parent.glob(f".{folder.name}.*.partial"):
-        owner = re.fullmatch(rf"\.{re.escape(folder.name)}\.(\d+)\.partial", path.name)
+    try:
+        beside = list(folder.parent.iterdir())
+    except PermissionError:
+        return  # a folder that may be written to and not listed
+    for path in beside:
+        owner = re.fullmatch(rf"\.{re.escape(folder.name)}\.(\d+)\.[0-9a-f]+\.partial", path.name)
         if owner and not _alive(int(owner[1])):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -125,7 +144,10 @@ def _alive(process: int) -> bool:
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        with suppress(OSError):  # some network disks cannot; then a power cut may cost the file, a kill may not
-            os.fsync(descriptor)
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise  # what was written did not arrive
+        # Some network disks cannot; then a power cut may cost the file, a kill may not.
     finally:
         os.close(descriptor)

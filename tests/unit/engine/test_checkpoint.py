@@ -11,7 +11,7 @@ from pathlib import Path
 
 import mlx.core as mx
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.checkpoint.folder import open_folder
@@ -176,7 +176,9 @@ def test_the_fingerprint_follows_weights_and_config(folders: tuple[Path, Path]) 
     [
         ("", "No model was named"),
         ("/nowhere/at/all", "There is no folder"),
-        ("owner/not-in-the-cache", "not in the Hugging Face cache"),
+        ("owner/not-in-the-cache", "There is no folder owner/not-in-the-cache, .*not in the Hugging Face cache"),
+        ("~nobody-has-this-name/x", "cannot be looked at: Could not determine home directory"),
+        ("x" * 300, "cannot be looked at: File name too long"),
     ],
 )
 def test_places_that_do_not_exist(place: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -189,6 +191,35 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"")
     with pytest.raises(CheckpointError, match="is a file"):
         locate(str(tmp_path / "model.safetensors"))
+
+
+def test_the_shadow_files_of_macos_are_no_weights(folders: tuple[Path, Path]) -> None:
+    """On disks of other systems it keeps a "._NAME" beside each file, which is no safetensors file."""
+    (folders[1] / "._model.safetensors").write_bytes(b"\0\5\x16\7" * 40)
+    assert "fc.weight" in open_folder(folders[1]).tensors
+
+
+NUMBER = st.integers() | st.just(float("inf")) | st.none() | st.text(max_size=2)
+ENTRY = st.fixed_dictionaries(
+    {"dtype": st.sampled_from(["BF16", "F32", "Q4", None]), "shape": st.lists(NUMBER, max_size=3) | NUMBER},
+    optional={"data_offsets": st.lists(NUMBER, min_size=1, max_size=3) | NUMBER},
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), ENTRY | NUMBER, max_size=3))
+@example({"a": {"dtype": "F32", "shape": [float("inf")], "data_offsets": [0, 4]}})
+@settings(deadline=None)
+def test_any_header_table_is_read_or_refused(table: dict) -> None:
+    with contextlib.suppress(CheckpointError):
+        parse_header(json.dumps(table).encode(), Path("x.safetensors"), 8, 10_000)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_json_that_is_too_deep_is_refused(name: str, folders: tuple[Path, Path]) -> None:
+    deep = b"[" * 200_000
+    (folders[1] / name).write_bytes(deep if name == "config.json" else struct.pack("<Q", len(deep)) + deep)
+    with pytest.raises(CheckpointError, match=f"{name} (cannot be read|is damaged)"):
+        open_folder(folders[1])
 
 
 @given(st.binary(max_size=200))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import shutil
@@ -263,10 +265,77 @@ def test_a_disk_that_refuses_leaves_nothing(
 
 
 def test_two_runs_at_once_do_not_clear_each_other_away(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    alive = tmp_path / f".out.{os.getppid()}.partial"
+    """Nor does a leftover of a process that had the number of this one stand in the way, as it may in a container."""
+    alive, namesake = (tmp_path / f".out.{number}.00aa.partial" for number in (os.getppid(), os.getpid()))
     alive.mkdir()
+    namesake.mkdir()
     quantize_drafter(open_folder(folders[1]), open_folder(folders[0]), tmp_path / "out")
     assert alive.exists()
+    assert open_folder(tmp_path / "out").tensors
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a**b", None),
+        ("a[b]", None),
+        (".", "There is something at"),
+        ("link", "There is something at"),
+        ("x" * 300, "cannot be written"),
+        ("closed/head", "Permission denied"),
+    ],
+)
+def test_any_place_is_written_whole_or_refused_in_words(
+    name: str, words: str | None, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These ended in a traceback: no name, a name that is a pattern or too long, a parent that nobody may enter."""
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    before = set() if name == "." else {"link"}
+    for link in before:
+        Path(link).symlink_to("nowhere")
+    really = Path.is_dir
+
+    def is_dir(path: Path) -> bool:  # tests may run as root, whom nothing stops
+        if path.parent.name == "closed":
+            raise PermissionError(13, "Permission denied")
+        return really(path)
+
+    monkeypatch.setattr(Path, "is_dir", is_dir)
+    with pytest.raises(CheckpointError, match=words) if words else contextlib.nullcontext():
+        quantize_drafter(open_folder(folders[1]), open_folder(folders[0]), Path(name))
+    assert {p.name for p in place.iterdir()} == before | (set() if words else {name})
+    assert [p.name for p in tmp_path.iterdir()] == ["here"]
+
+
+def test_a_full_disk_is_called_full_although_mlx_does_not_say_so(
+    folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(path: str, *_: object, **__: object) -> None:
+        Path(path).write_bytes(b"half")
+        raise RuntimeError("[write] Unable to write 170935 bytes to file.")
+
+    monkeypatch.setattr(write.mx, "save_safetensors", cut)
+    for free, words in ((10, r"the disk is full\."), (2**40, r"Unable to write 170935 bytes to file\.")):
+        monkeypatch.setattr(write.shutil, "disk_usage", lambda _, free=free: type("Usage", (), {"free": free})())
+        with pytest.raises(CheckpointError, match=rf"out: .*{words} Nothing was left"):
+            quantize_drafter(open_folder(folders[1]), open_folder(folders[0]), tmp_path / "out")
+
+
+@pytest.mark.parametrize(("number", "written"), [(errno.EIO, False), (errno.ENOSPC, False), (errno.EINVAL, True)])
+def test_bytes_that_do_not_reach_the_disk_are_not_called_written(
+    number: int, written: bool, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Disks of other computers say only at fsync that they are full. One that knows no fsync is another matter."""
+
+    def fsync(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with contextlib.nullcontext() if written else pytest.raises(CheckpointError, match="cannot be written"):
+        quantize_drafter(open_folder(folders[1]), open_folder(folders[0]), tmp_path / "out")
+    assert (tmp_path / "out").exists() == written
 
 
 def test_a_projection_the_group_does_not_divide_stays_dense_with_a_line(

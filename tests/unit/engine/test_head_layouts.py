@@ -279,7 +279,7 @@ def pack(lying: Lying, name: str, bits: int = 4) -> None:
 
 
 @pytest.mark.parametrize("fault", ODD)
-def test_what_no_converter_should_write_is_refused_and_not_converted(fault: str, tmp_path: Path) -> None:
+def test_what_no_converter_should_write_is_refused_by_name(fault: str, tmp_path: Path) -> None:
     """Each of these crashed, or came out of the converter as a head that cannot be loaded or has wrong biases."""
     layout, breaking, words = ODD[fault]
     shape, make = LAYOUTS[layout]
