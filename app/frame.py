@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, QSettings, Slot
+from PySide6.QtCore import QByteArray, QSettings, Qt, Slot
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
@@ -13,6 +13,7 @@ from app.chat.sidebar import Sidebar
 from app.chat.transcript import Transcript
 from app.errorcard import ErrorCard
 from app.header import Header
+from app.panel.dock import PanelDock
 from app.panel.panel import Panel, Strip
 from app.services import Services
 from app.theme import Theme
@@ -83,8 +84,10 @@ class Frame(QMainWindow):
         row.setSpacing(0)
         row.addWidget(self.sidebar)
         row.addWidget(self.column, 1)
-        row.addWidget(self.panel)
         self.setCentralWidget(centre)
+        self.dock = PanelDock(self.panel)
+        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.dock)
+        self.dock.topLevelChanged.connect(self.fold)
 
     @Slot()
     def toggle_sidebar(self) -> None:
@@ -104,9 +107,13 @@ class Frame(QMainWindow):
             view.set_info(self.services.loader.info)
             view.update()
 
+    @Slot()
     def fold(self, *, force_sidebar: bool = False) -> None:
-        wide, roomy = self.width() >= PANEL_BREAK, self.width() >= SIDEBAR_BREAK
-        self.panel.setVisible(self.want_panel and wide)
+        roomy = self.width() >= SIDEBAR_BREAK
+        # In a window of its own the panel takes no room of this one.
+        wide = self.width() >= PANEL_BREAK or self.dock.isFloating()
+        for part in (self.panel, self.dock):
+            part.setVisible(self.want_panel and wide)
         self.strip.setVisible(self.want_panel and not wide)
         self.sidebar.setVisible(self.want_sidebar and (roomy or force_sidebar))
         self.header.show_folds(sidebar=not self.sidebar.isHidden(), panel=self.want_panel)
@@ -126,12 +133,16 @@ class Frame(QMainWindow):
         geometry = saved.value("geometry")
         if isinstance(geometry, QByteArray):
             self.restoreGeometry(geometry)
+        docks = saved.value("docks")
+        if isinstance(docks, QByteArray):
+            self.restoreState(docks)
         self.want_sidebar = saved.value("sidebar", "true") != "false"
         self.want_panel = saved.value("panel", "true") != "false"
 
     def save_geometry(self) -> None:
         saved = QSettings(str(self.services.paths.geometry), QSettings.Format.IniFormat)
         saved.setValue("geometry", self.saveGeometry())
+        saved.setValue("docks", self.saveState())
         saved.setValue("sidebar", "true" if self.want_sidebar else "false")
         saved.setValue("panel", "true" if self.want_panel else "false")
         saved.sync()

@@ -12,6 +12,7 @@ QWidget#window, QWidget#column, QWidget#transcript { background: $bg; color: $te
 QWidget#sidebar, QWidget#panel, QWidget#strip { background: $bg_sunken; }
 QWidget#sidebar { border-right: 1px solid $line; }
 QWidget#panel { border-left: 1px solid $line; }
+QMainWindow::separator { width: 1px; height: 1px; }
 QWidget#header { border-bottom: 1px solid $line; background: $bg; }
 QWidget#strip { border-top: 1px solid $line; }
 

@@ -9,6 +9,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app import figures
@@ -17,6 +18,7 @@ from app.panel.meter import CLASSIC_SAMPLES, Meter, stats_dict
 from app.panel.panel import INTERVAL_MS, Panel, Strip
 from app.panel.words import STAGES, classic_text, drafter_text, speedup_text, why_text, width_text
 from app.replay import DEMO_INFO, ScriptedEngine, stats_of
+from app.window import MainWindow
 from engine import ExactnessState, Message, Notice, PrefillProgress, Request, Round, Speculation, Verdict
 
 
@@ -325,3 +327,27 @@ def test_every_figure_has_its_plain_words(qtbot: QtBot, meter: Meter) -> None:
     assert "24 inputs" in panel.badge.toolTip()
     assert panel.memory.text() == figures.size(DEMO_INFO.target_bytes + 1_540_000)
     assert "Drafter: 1.5 MiB" in panel.memory.toolTip()
+
+
+def test_the_panel_can_be_docked_and_undocked_and_stays_so(qtbot: QtBot, window: MainWindow) -> None:
+    """In a window of its own it is there in a narrow window too; at the next start it is where it was."""
+    assert not window.dock.isFloating()
+    window.dock.float.click()
+    assert window.dock.isFloating()
+    assert window.dock.float.text() == "Dock"
+    window.resize(700, 600)
+    qtbot.waitUntil(lambda: window.width() < 900)
+    assert window.panel.isVisible()
+    assert window.strip.isHidden()
+    window.toggle_panel()
+    assert not window.panel.isVisible()
+    window.toggle_panel()
+    window.dock.float.click()
+    assert not window.panel.isVisible(), "docked again, there is no room for it"
+    assert not window.strip.isHidden()
+    window.resize(1100, 700)
+    window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, window.dock)
+    window.save_geometry()
+    window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, window.dock)
+    window.restore_geometry()
+    assert window.dockWidgetArea(window.dock) is Qt.DockWidgetArea.LeftDockWidgetArea
