@@ -7,20 +7,21 @@ from time import perf_counter
 
 from PySide6.QtCore import QElapsedTimer, QEvent, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPushButton, QScrollBar, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QScrollBar, QWidget
 
 from app.chat.column import Column
 from app.chat.item import Item
 from app.chat.message import MessageView
+from app.chat.pill import Pill
 from app.chat.reply import ReplyView, view_for
 from app.chat.trace import Trace
 from app.chat.trash import Trash
-from app.theme.icons import icon
-from app.theme.manager import current, use_class
 from app.theme.tokens import COLUMN_WIDTH, GAP_24
 
 MIN_WAIT_MS = 5
 FRAME_MS = 16
+MAKE_MS = 15.0
+"""Making of views before what is there is shown; the others come in the next turns."""
 TURN_MS = 8.0
 """Drawing in one turn of the event loop; what is left of the messages that wait comes in the next."""
 NEAR_BOTTOM = 24
@@ -63,11 +64,8 @@ class Transcript(QAbstractScrollArea):
         self._prepare.timeout.connect(self.prepare_next)
         self._since_draw = QElapsedTimer()
         self._since_draw.start()
-        self._pill = QPushButton("Jump to latest", self.viewport())
-        use_class(self._pill, "pill")
-        self._pill.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._pill = Pill(self.viewport())
         self._pill.clicked.connect(self.jump_to_end)
-        self._pill.hide()
         bar = self.verticalScrollBar()
         bar.setSingleStep(40)
         bar.valueChanged.connect(self._on_scrolled)
@@ -83,7 +81,7 @@ class Transcript(QAbstractScrollArea):
         return self._follow
 
     @property
-    def pill(self) -> QPushButton:
+    def pill(self) -> Pill:
         return self._pill
 
     def view(self, message: int) -> MessageView | None:
@@ -184,7 +182,7 @@ class Transcript(QAbstractScrollArea):
             view.show_marks(known, on=ask is not None)
 
     def refresh_theme(self) -> None:
-        self._pill.setIcon(icon("down", current().text_soft))
+        self._pill.refresh_theme()
         for view in self._views.values():
             view.refresh_theme()
         self._column.doubt_all()
@@ -232,13 +230,14 @@ class Transcript(QAbstractScrollArea):
                 self._width = width
                 column.doubt_all()
             page = self.viewport().height()
+            until = perf_counter() + MAKE_MS / 1000
             value = 0
             # A measured height differs from its estimate, which may bring other messages into view.
-            for _ in range(8):
+            for again in range(8):
                 tops = column.tops()
                 end = max(0, tops[-1] - page)
                 value = end if self._follow else max(0, min(end, tops[anchor[0]] + anchor[1])) if column.items else 0
-                if not self._measure(value, value + page, width):
+                if not self._measure(value, value + page, width, until, least=not again):
                     break
             self._apply(value, width, page)
         finally:
@@ -246,28 +245,34 @@ class Transcript(QAbstractScrollArea):
         self._note_behind()
         self._prepare.start()
 
-    def _measure(self, low: int, high: int, width: int, most: int | None = None) -> bool:
-        """Measure the messages between two heights, at most `most` of them. Returns whether a height changed."""
-        changed = False
-        for index in self._column.between(low, high):
+    def _measure(self, low: int, high: int, width: int, until: float, *, least: int = 1) -> bool:
+        """Measure the messages between two heights. Returns whether a height changed.
+
+        until: when to stop making views (`perf_counter`), but for the first `least`. `prepare_next` makes the others.
+        """
+        changed, made = False, 0
+        between = self._column.between(low, high)
+        for index in reversed(between) if self._follow else between:
             if self._column.measured(index):
                 continue
-            if most == 0:
-                break
-            most = None if most is None else most - 1
             item = self._column.items[index]
-            view = self._views.get(item.id) or self._make(item)
+            view = self._views.get(item.id)
+            if view is None:
+                if made >= least and perf_counter() >= until:
+                    continue
+                view, made = self._make(item), made + 1
             changed |= self._column.set_height(index, view.height_for(width))
         return changed
 
     @Slot()
     def prepare_next(self) -> None:
-        """Make one of the messages that come into view next, so that scrolling there need not wait for it."""
+        """Make one of the messages that are in view or come into it next, so that scrolling need not wait for it."""
         page, value = self.viewport().height(), self.verticalScrollBar().value()
-        for low, high in ((value + page, value + page + page // 2), (value - page // 2, value)):
+        for low, high in ((0, page), (page, page + page // 2), (-page // 2, 0)):
+            low, high = value + low, value + high
             if any(not self._column.measured(index) for index in self._column.between(low, high)):
                 anchor = self._anchor()
-                self._measure(low, high, self._width, most=1)
+                self._measure(low, high, self._width, 0.0)
                 self._place(anchor)  # comes back here for the next one
                 return
         self._prepare.stop()
@@ -297,14 +302,7 @@ class Transcript(QAbstractScrollArea):
 
     def _show_pill(self) -> None:
         bar = self.verticalScrollBar()
-        away = not self._follow and bar.maximum() - bar.value() > NEAR_BOTTOM
-        if away:
-            size = self._pill.sizeHint()
-            self._pill.setGeometry(
-                (self.viewport().width() - size.width()) // 2, self.viewport().height() - 44, size.width(), 30
-            )
-            self._pill.raise_()
-        self._pill.setVisible(away)
+        self._pill.show_when(not self._follow and bar.maximum() - bar.value() > NEAR_BOTTOM)
 
     def _make(self, item: Item) -> MessageView:
         view = view_for(item, self.viewport())

@@ -45,7 +45,9 @@ def stream(transcript: Transcript, item: Item, words: int) -> None:
 
 
 def settle(transcript: Transcript) -> None:
-    """Draw all that waits."""
+    """Draw all that waits, and make what is in view."""
+    for _ in range(40):
+        transcript.prepare_next()
     while not transcript.up_to_date:
         transcript.draw_now()
 
@@ -77,6 +79,7 @@ def test_scrolling_through_shows_every_message_without_gaps_or_overlap(transcrip
     bar.setValue(0)
     seen: set[int] = set()
     for _ in range(400):
+        settle(transcript)
         shown = sorted((v.geometry().top(), v.geometry().bottom(), n) for n in range(60) if (v := transcript.view(n)))
         for (_, bottom, a), (top, _, b) in itertools.pairwise(shown):
             assert b == a + 1

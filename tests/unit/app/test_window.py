@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from app.chat import box
 from app.chat.empty import DEFAULT_EXAMPLES, examples
 from app.chat.item import Item, caption
 from app.chat.sidebar import ID_ROLE
+from app.heart import Heart
 from app.panel.logexport import LogExport
 from app.panel.meter import stats_dict
 from app.replay import Pieces
@@ -584,40 +583,6 @@ def test_the_gui_thread_never_stalls_while_2000_tokens_stream(
         sys.stderr.write(f"the clock was not judged: load {load:.1f} on {cores} cores\n")
     else:
         assert gap <= 100
-
-
-def waited_ms() -> float:
-    """Milliseconds for which threads of this process were ready to run and had no core. 0 where nobody tells."""
-    total = 0
-    for path in Path("/proc/self/task").glob("*/schedstat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            total += int(path.read_text().split()[1])
-    return total / 1e6
-
-
-class Heart(QTimer):
-    """Beats every 20 ms and keeps what passed in between, in milliseconds.
-
-    walls: on the clock. gaps: without the wait for a core. works: this thread's own work.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.walls: list[float] = []
-        self.gaps: list[float] = []
-        self.works: list[float] = []
-        self._last = (time.perf_counter(), time.thread_time(), waited_ms())
-        self.setTimerType(Qt.TimerType.PreciseTimer)
-        self.timeout.connect(self.beat)
-        self.start(20)
-
-    def beat(self) -> None:
-        now = (time.perf_counter(), time.thread_time(), waited_ms())
-        wall, work, waited = (new - old for new, old in zip(now, self._last, strict=True))
-        self._last = now
-        self.walls.append(wall * 1000)
-        self.works.append(work * 1000)
-        self.gaps.append(max(work * 1000, wall * 1000 - waited))
 
 
 def test_the_session_log_is_exported(
