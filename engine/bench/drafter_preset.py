@@ -14,10 +14,12 @@ from engine.bench.arms import Task, again, block_arm, classic_arm
 from engine.bench.experiment import Comparison, Experiment, Outcome
 from engine.bench.prompts import Prompt
 from engine.bench.rig import CONVERTED, DENSE, QUANTIZED, Rig, usable_widths
+from engine.bench.tables import free_drafter
 from engine.checkpoint.convert import quantize_drafter
 from engine.checkpoint.folder import open_folder
 from engine.drafter import Drafter
 from engine.errors import KnownError
+from engine.events import ReplyStats
 from engine.loading import head_checkpoint, load_drafter
 from engine.request import LoadOptions
 from engine.tables import table
@@ -102,7 +104,14 @@ def published_table(outcomes: Sequence[Outcome], drafters: Mapping[str, Drafter]
     for outcome in outcomes:
         classic = outcome.experiment.equal_to
         rate = f"{outcome.rate(classic):.1f}"
-        rows.append((f"classic tok/s, n = {outcome.experiment.tokens + 1}", rate, rate, rate))
+        n = outcome.experiment.tokens + 1
+        rows.append((f"classic tok/s, n = {n}", rate, rate, rate))
+        names = [arm.name for arm in outcome.experiment.stages]
+        ratios = {j.comparison.arm: j.ratio for j in outcome.judged if j.comparison.against == classic}
+        rows.append((f"ratio to classic, n = {n}", *(f"{ratios[name].median:.2f}" for name in names)))
+        bounds = (_stage_stats(outcome, name) for name in names)
+        cells = [f"{free_drafter(stats, outcome.rate(classic)):.2f}" if stats.rounds else "" for stats in bounds]
+        rows.append((f"ratio if drafting were free, n = {n}", *cells))
     rows.append(("bytes in memory", *(str(drafters[name].info.bytes) for name in HEADS)))
     lines = table(("", "16-bit head", "quantized at load", "pre-converted"), rows)
     if drafters[DENSE].info.bytes == drafters[QUANTIZED].info.bytes:
@@ -111,6 +120,10 @@ def published_table(outcomes: Sequence[Outcome], drafters: Mapping[str, Drafter]
             "On this device packed weights are unpacked at load: the heads cost the same, only acceptance can differ.",
         ]
     return lines
+
+
+def _stage_stats(outcome: Outcome, arm: str) -> ReplyStats:
+    return merge(t.sample.stats for t in outcome.stages.samples(arm) if t.sample.stats is not None)
 
 
 def _figure(outcome: Outcome, arm: str, what: str) -> str:

@@ -61,7 +61,14 @@ def stages(outcome: Outcome) -> list[str]:
         stats = merge(t.sample.stats for t in outcome.stages.samples(arm.name) if t.sample.stats is not None)
         shares = stage_shares(stats)
         cells = [f"{ms:.2f} ({share:.0%})" for ms, share in (shares[stage] for stage in STAGES)]
-        rows.append((arm.name, str(stats.rounds), *cells, f"{_free_drafter(outcome, stats):.2f}"))
+        rows.append(
+            (
+                arm.name,
+                str(stats.rounds),
+                *cells,
+                f"{free_drafter(stats, outcome.rate(outcome.experiment.equal_to)):.2f}",
+            )
+        )
     names = [stage.removesuffix("_ms") for stage in STAGES]
     return table(("ms per round (share)", "rounds", *names, "ratio to classic if drafting were free"), rows)
 
@@ -113,8 +120,11 @@ def _merged(outcome: Outcome, arm: str) -> ReplyStats | None:
     return merge(stats) if stats else None
 
 
-def _free_drafter(outcome: Outcome, stats: ReplyStats) -> float:
-    """Speed relative to the reference arm if draft and accept hook took no time: a bound for any better drafter."""
+def free_drafter(stats: ReplyStats, classic: float) -> float:
+    """Speed relative to classic decode if draft and accept hook took no time: a bound for any better drafter.
+
+    Args:
+        stats: of runs with detailed timing. classic: tokens per second of the reference arm.
+    """
     ms = stats.verify_ms + stats.rollback_ms + stats.host_ms
-    tokens_per_second = (stats.accepted + stats.rounds - stats.cut) / ms * 1e3
-    return tokens_per_second / outcome.rate(outcome.experiment.equal_to)
+    return (stats.accepted + stats.rounds - stats.cut) / ms * 1e3 / classic
