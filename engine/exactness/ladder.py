@@ -15,6 +15,7 @@ from time import perf_counter
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx_lm.models.switch_layers import SwitchGLU
 
 from engine.arrays import token_array
 from engine.backend import Device, mlx_version
@@ -68,14 +69,25 @@ class Decision:
     engaged: Engaged | None
 
 
-def linear_shapes(target: Target) -> set[tuple[int, int, str]]:
-    """(inputs, outputs, mode) of every quantized product of a verify forward, experts left out."""
+def linear_shapes(target: Target) -> set[routing.Weights]:
+    """Of every quantized product of a verify forward, experts left out."""
     shapes = set()
     for module in target.modules():
         if isinstance(module, nn.QuantizedLinear | nn.QuantizedEmbedding):
             inputs = module.weight.shape[-1] * 32 // module.bits
-            shapes.add((inputs, module.weight.shape[0], module.mode))
+            shapes.add(routing.Weights(inputs, module.weight.shape[0], module.mode, module.bits))
     return shapes
+
+
+def dense_product(target: Target) -> str:
+    """A product of a verify forward with unpacked weights, as "inputs x outputs"; "" when there is none."""
+    tied = target.model.language_model.args.tie_word_embeddings
+    dense = nn.Linear | nn.Embedding if tied else nn.Linear
+    for module in target.modules():
+        if isinstance(module, dense) and not isinstance(module, nn.QuantizedEmbedding):
+            outputs, inputs = module.weight.shape
+            return f"{inputs} x {outputs}"
+    return ""
 
 
 def stock_by_routing(target: Target, widths: Sequence[int], version: str | None = None) -> tuple[tuple[int, ...], str]:
@@ -83,21 +95,36 @@ def stock_by_routing(target: Target, widths: Sequence[int], version: str | None 
 
     Off Apple GPUs there is no such table: all widths, and the probe alone decides.
     """
-    gpu = routing.Gpu.parse(target.backend.architecture)
+    architecture = target.backend.architecture
+    gpu = routing.Gpu.parse(architecture)
     if gpu is None:
+        if target.backend.device is Device.METAL:
+            return (), f"The routing table does not know {architecture}, so stock kernels are not trusted."
         return tuple(widths), ""
     if not routing.known(version or mlx_version()):
         return (), f"MLX {mlx_version()} is newer than the routing table, so stock kernels are not trusted."
     allowed, why = [], ""
     for width in widths:
-        wrong = [s for s in sorted(linear_shapes(target)) if not routing.stock_is_decode(gpu, s[0], s[1], width, s[2])]
-        if not wrong:
+        against = _against_stock(target, gpu, width)
+        if not against:
             allowed.append(width)
-        elif not why:
-            inputs, outputs, mode = wrong[0]
-            kernel = routing.route(gpu, routing.Product(width, inputs, outputs, mode))
-            why = f"MLX runs {width} rows of {inputs} x {outputs} through {kernel}, one row through another kernel."
+        why = why or against
     return tuple(allowed), why
+
+
+def _against_stock(target: Target, gpu: routing.Gpu, width: int) -> str:
+    """Which product of a stock block of `width` rows takes another kernel than one row, in words; "" for none."""
+    for weights in sorted(linear_shapes(target)):
+        if not routing.stock_is_decode(gpu, weights, width):
+            kernel = routing.block_kernel(gpu, weights, width)
+            return f"MLX runs {width} rows of {weights} through {kernel}, one row through another kernel."
+    if dense := dense_product(target):
+        return f"MLX runs {width} rows of {dense}, which is not quantized, as matrices, one row as a vector."
+    if any(isinstance(module, SwitchGLU) for module in target.modules()):
+        pairs = width * int(target.text_config["num_experts_per_tok"])
+        if pairs >= routing.SORTED_PAIRS:
+            return f"mlx-lm sorts the {pairs} experts of {width} rows, and MLX may run them through another kernel."
+    return ""
 
 
 def engage(target: Target, engaged: Engaged | None) -> None:

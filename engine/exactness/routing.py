@@ -12,12 +12,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 VERSIONS = ((0, 32, 0), (0, 33, 0))
 """MLX versions (from, below) whose dispatch this module reproduces. Outside, routing knows nothing."""
 
 QUAD_INPUTS = (64, 128)
 """Input sizes that have a kernel of their own, whatever the number of rows."""
+
+SORTED_PAIRS = 64
+"""(row, expert) pairs from which on mlx-lm's `SwitchGLU` sorts them; MLX may then take a matrix kernel for them."""
 
 
 class Kernel(StrEnum):
@@ -49,6 +53,18 @@ class Gpu:
 
 
 ALL_GPUS = tuple(Gpu(generation, size) for generation in range(13, 18) for size in "gsd")
+
+
+class Weights(NamedTuple):
+    """Of a quantized layer, as far as the dispatch looks. inputs, outputs: K and N."""
+
+    inputs: int
+    outputs: int
+    mode: str = "affine"
+    bits: int = 4
+
+    def __str__(self) -> str:
+        return f"{self.inputs} x {self.outputs}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +122,32 @@ def fast_block(bits: int) -> int:
     return 32 * pack * (1 if bits == 2 else 2)
 
 
-def decode_kernel(gpu: Gpu, inputs: int, outputs: int, mode: str = "affine") -> Kernel:
+def decode_kernel(gpu: Gpu, weights: Weights) -> Kernel:
     """What a classic decode step, one row, uses."""
-    return route(gpu, Product(1, inputs, outputs, mode))
+    return block_kernel(gpu, weights, 1)
 
 
-def table(gpu: Gpu, shapes: Iterable[tuple[int, int, str]], widths: Sequence[int]) -> list[tuple[str, ...]]:
-    """For people: per shape (inputs, outputs, mode) the kernel of one row and of each width, stock and forced.
+def block_kernel(gpu: Gpu, weights: Weights, rows: int) -> Kernel:
+    """What a plain block of `rows` uses."""
+    return route(gpu, Product(rows, weights.inputs, weights.outputs, weights.mode, bits=weights.bits))
 
-    The last column is what every (chunk, row) pair of forced qmv takes; "row by row" where no chunk fits.
+
+def stock_is_decode(gpu: Gpu, weights: Weights, rows: int) -> bool:
+    """Whether a plain block of `rows` takes the kernel of one row."""
+    return block_kernel(gpu, weights, rows) is decode_kernel(gpu, weights)
+
+
+def table(gpu: Gpu, shapes: Iterable[Weights], widths: Sequence[int]) -> list[tuple[str, ...]]:
+    """For people: per shape the kernel of one row and of each width, stock and forced.
+
+    The last column is what every (chunk, row) pair of forced qmv takes; "row by row" where it has no view.
     """
     rows = []
-    for inputs, outputs, mode in sorted(shapes):
-        blocks = [str(route(gpu, Product(width, inputs, outputs, mode))) for width in widths]
-        forced = str(route(gpu, Product(1, inputs, 8, mode, batched=True))) if outputs % 8 == 0 else "row by row"
-        rows.append((f"{inputs} x {outputs}", str(decode_kernel(gpu, inputs, outputs, mode)), *blocks, forced))
+    for weights in sorted(shapes):
+        blocks = [str(block_kernel(gpu, weights, width)) for width in widths]
+        chunked = Product(1, weights.inputs, 8, batched=True, bits=weights.bits)
+        fits = weights.outputs % 8 == 0 and weights.mode == "affine"
+        forced = str(route(gpu, chunked)) if fits else "row by row"
+        label = f"{weights}, {weights.bits} bit"
+        rows.append((label, str(decode_kernel(gpu, weights)), *blocks, forced))
     return rows
-
-
-def stock_is_decode(gpu: Gpu, inputs: int, outputs: int, rows: int, mode: str = "affine") -> bool:
-    """Whether a plain block of `rows` takes the kernel of one row."""
-    return route(gpu, Product(rows, inputs, outputs, mode)) is decode_kernel(gpu, inputs, outputs, mode)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import mlx.core as mx
+import mlx.nn as nn
 import pytest
 
+from engine.backend import Device
 from engine.events import ExactnessState
-from engine.exactness import cache, ladder, probe
+from engine.exactness import cache, ladder, probe, routing
 from engine.exactness.kernels import Attention, ForcedQmv, Stock, qmv_rows
 from engine.loading import Pair
 from engine.request import Sampler
@@ -110,7 +112,7 @@ def test_routing_keeps_stock_from_being_engaged_by_luck(
 ) -> None:
     """In 16 bit qmv_wide can give the right bytes by luck (fp16 differed in 0 of 6,272 values): routing decides."""
     monkeypatch.setattr(target, "backend", replace(target.backend, architecture=architecture))
-    monkeypatch.setattr(ladder, "linear_shapes", lambda _: {(5120, 17408, "affine"), (17408, 5120, "affine")})
+    monkeypatch.setattr(ladder, "linear_shapes", lambda _: {routing.Weights(5120, 17408), routing.Weights(17408, 5120)})
     widths, why = ladder.stock_by_routing(target, (2, 3))
     assert widths == trusted
     assert bool(why) == (trusted == ())
@@ -124,6 +126,31 @@ def test_an_unknown_mlx_version_is_not_trusted_on_a_mac(target: Target, monkeypa
     widths, why = ladder.stock_by_routing(target, (2,), version="0.40.0")
     assert widths == ()
     assert "newer than the routing table" in why
+
+
+def test_a_gpu_that_the_table_cannot_read_is_not_trusted(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Off Metal the probe alone decides; on Metal nothing shows then that a block has one row's kernel."""
+    for device, trusted in ((Device.METAL, ()), (Device.CUDA, (2, 3))):
+        monkeypatch.setattr(target, "backend", replace(target.backend, device=device, architecture="applegpu_x1"))
+        assert ladder.stock_by_routing(target, (2, 3))[0] == trusted
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_product_with_dense_weights_keeps_stock_from_being_trusted(
+    target: Target, tied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One row of it is a matrix-vector kernel on Metal, two are a matrix kernel: 16 bit can hide that, too."""
+    monkeypatch.setattr(target, "backend", replace(target.backend, architecture="applegpu_g13g"))
+    assert ladder.stock_by_routing(target, (2, 3)) == ((2, 3), "")
+    attention = target.layers[3].self_attn
+    if tied:
+        monkeypatch.setattr(target.model.language_model.args, "tie_word_embeddings", True)
+        monkeypatch.setitem(target.model.language_model.model, "embed_tokens", nn.Embedding(400, 64))
+    else:
+        monkeypatch.setitem(attention, "o_proj", nn.Linear(128, 64, bias=False))
+    widths, why = ladder.stock_by_routing(target, (2, 3))
+    assert widths == ()
+    assert ("64 x 400" if tied else "128 x 64") in why
 
 
 def test_scope_outside_a_verify_forward_everything_is_stock(

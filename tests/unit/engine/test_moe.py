@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import mlx.core as mx
@@ -18,7 +19,10 @@ from engine.checkpoint.convert import quantize_drafter
 from engine.checkpoint.folder import open_folder
 from engine.checkpoint.head import read_head
 from engine.events import ExactnessState
+from engine.exactness import ladder
 from engine.exactness.kernels import ForcedQmv, Gather, OneRow, Stock
+from engine.exactness.probe import ProbeResult
+from engine.exactness.routing import SORTED_PAIRS
 from engine.loading import Pair
 from engine.quantize import Scheme
 from engine.request import Sampler
@@ -74,6 +78,42 @@ def test_sorted_experts_that_sum_otherwise_are_met_by_the_forced_kernels(
         monkeypatch.setattr(pair.target.scope, "kernel", kernel)
         chain, block = (logits(pair.target, verify=verify) for verify in (False, True))
         assert bool(mx.array_equal(chain, block)) is equal, kernel
+
+
+def test_blocks_whose_experts_are_sorted_are_not_trusted_by_routing(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8 rows of 8 experts: in 16 bit another kernel could give the right bytes by luck."""
+    monkeypatch.setattr(pair.target, "backend", replace(pair.target.backend, architecture="applegpu_g13g"))
+    assert ladder.stock_by_routing(pair.target, (2, 7)) == ((2, 7), "")
+    widths, why = ladder.stock_by_routing(pair.target, (2, 7, 8))
+    assert widths == (2, 7)
+    assert "64 experts of 8 rows" in why
+    everything_passes = lambda _, tried, *__, **___: ProbeResult(tuple(tried), (), 1, 100, 0.0)  # noqa: E731
+    monkeypatch.setattr(ladder, "probe", everything_passes)
+    monkeypatch.setattr(ladder, "verify_ms", lambda _: 1.0)
+    for name in ("kernel", "block_limit"):
+        monkeypatch.setattr(pair.target.scope, name, getattr(pair.target.scope, name))
+    decision = ladder.decide(pair.target, (2, 8))
+    assert decision.verdict.widths == (2, 8)
+    assert not decision.verdict.kernel.startswith("stock")
+
+
+def test_mlx_lm_sorts_from_as_many_pairs_as_routing_says(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fact that routing rests on."""
+    seen: list[bool] = []
+    real = mx.gather_qmm
+
+    def watching(*args: mx.array, sorted_indices: bool = False, **kwargs: object) -> mx.array:
+        seen.append(sorted_indices)
+        return real(*args, sorted_indices=sorted_indices, **kwargs)
+
+    monkeypatch.setattr(switch_layers.mx, "gather_qmm", watching)
+    experts = pair.target.layers[0].mlp.switch_mlp
+    for pairs in (1, SORTED_PAIRS - 1, SORTED_PAIRS):
+        seen.clear()
+        experts(mx.zeros((1, 1, SHAPE.hidden_size)), mx.zeros((1, 1, pairs), dtype=mx.uint32))
+        assert set(seen) == {pairs >= SORTED_PAIRS}, pairs
 
 
 def logits(target: Target, *, verify: bool) -> mx.array:

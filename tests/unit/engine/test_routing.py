@@ -10,11 +10,13 @@ from engine.exactness.routing import (
     Gpu,
     Kernel,
     Product,
+    Weights,
     batch_limit,
     decode_kernel,
     known,
     route,
     stock_is_decode,
+    table,
 )
 
 VOCAB = 248320
@@ -45,7 +47,7 @@ SHAPES = sorted({(m, *s) for m, shapes in MODELS.items() for s in shapes})
 def test_under_forced_qmv_every_call_takes_the_kernel_of_one_row(gpu: Gpu) -> None:
     """Every shape, widths 1 to 8, every chunk size. Layers whose outputs are no multiple of 8 go row by row."""
     for _, inputs, outputs in SHAPES:
-        decode = decode_kernel(gpu, inputs, outputs)
+        decode = decode_kernel(gpu, Weights(inputs, outputs))
         for wanted in CHUNKS:
             chunk = fitting_chunk(outputs, wanted)
             if chunk is None:
@@ -60,7 +62,8 @@ def test_stock_blocks_take_qmv_wide_from_m3_on_and_the_decode_kernel_before() ->
     for gpu in ALL_GPUS:
         for _, inputs, outputs in SHAPES:
             for rows in range(2, 6):
-                assert stock_is_decode(gpu, inputs, outputs, rows) == (gpu.generation < 15), (gpu, inputs, outputs)
+                weights = Weights(inputs, outputs)
+                assert stock_is_decode(gpu, weights, rows) == (gpu.generation < 15), (gpu, weights)
 
 
 def test_wide_blocks_on_small_old_gpus_reach_the_tile_kernel() -> None:
@@ -107,6 +110,24 @@ def test_the_kernel_of_one_row(inputs: int, outputs: int, bits: int, kernel: Ker
     """As MLX 0.32.4's library has it: K alone decides, in blocks that depend on the bits."""
     for gpu in ALL_GPUS:
         assert route(gpu, Product(1, inputs, outputs, bits=bits)) is kernel
+
+
+def test_stock_is_judged_by_the_bits_of_the_layer() -> None:
+    """K = 128: at 4 bits every number of rows takes qmv_quad; 6 bits have none, and from M3 on a block goes wide."""
+    for gpu in ALL_GPUS:
+        assert stock_is_decode(gpu, Weights(128, 512, bits=4), 3)
+        assert stock_is_decode(gpu, Weights(128, 512, bits=6), 3) == (gpu.generation < 15)
+
+
+def test_the_table_says_what_forced_qmv_does() -> None:
+    """Only affine layers with a multiple of 8 outputs have a chunked view."""
+    m4 = Gpu(16, "g")
+    shapes = [Weights(512, 64), Weights(512, 64, bits=6), Weights(512, 64, "nvfp4"), Weights(512, 12)]
+    rows = {row[0]: row[1:] for row in table(m4, [shapes[0], shapes[3]], (3,))}
+    assert rows["512 x 64, 4 bit"] == ("qmv_fast", "qmv_wide", "qmv_fast")
+    assert rows["512 x 12, 4 bit"] == ("qmv_fast", "qmv_wide", "row by row")
+    assert table(m4, [shapes[1]], (3,)) == [("512 x 64, 6 bit", "qmv_fast", "qmv_wide", "qmv_fast")]
+    assert table(m4, [shapes[2]], (3,))[0][-1] == "row by row"
 
 
 def test_names_that_are_no_apple_gpu() -> None:
