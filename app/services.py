@@ -9,6 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from app.activity import Activity, system
 from app.chat.chats import Chats
 from app.chat.checks import Checks
 from app.chat.generations import Generations
@@ -51,6 +52,8 @@ class Services(QObject):
         self.shelf.held = self._held
         self.loader.changed.connect(self._on_model)
         self.generations = Generations(self.engine, self.store, self.meter, numbers, self)
+        self.activity = Activity(self._writing, system(), self)
+        self.generations.live_changed.connect(self.activity.update)
         self.checks = Checks(self.engine, self.store, numbers, self)
         self.chats = Chats(self.store, self.generations, self.checks, self.settings, self)
         self.pump.arrived.connect(self.loader.on_events)
@@ -62,6 +65,9 @@ class Services(QObject):
         """Start the engine's thread and load the model of the settings."""
         self.engine.start()
         self.load()
+
+    def _writing(self) -> bool:
+        return bool(self.generations.live_conversations())
 
     def _kept_chat(self) -> Path | None:
         """Called on the engine's thread. Where the last chat's caches are kept; what is not wanted does not stay."""
@@ -118,4 +124,5 @@ class Services(QObject):
             sys.stderr.write(f"{self.engine.farewell.text}\n")
         self.pump.drain_all()
         self.generations.close()
+        self.activity.close()
         self.store.db.close()

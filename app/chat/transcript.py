@@ -218,8 +218,8 @@ class Transcript(QAbstractScrollArea):
         index = next((n for n in seen if column.measured(n)), column.at(value)[0])
         return index, value - column.tops()[index]
 
-    def _place(self, anchor: tuple[int, int] | None = None) -> None:
-        """Measure what is in the viewport, place it, and keep the reader's place."""
+    def _place(self, anchor: tuple[int, int] | None = None, *, least: int = 1) -> None:
+        """Measure what is in the viewport, place it, and keep the reader's place. least: views made in any case."""
         if self._placing or self.viewport().width() < 50:
             return
         self._placing = True
@@ -230,14 +230,14 @@ class Transcript(QAbstractScrollArea):
                 self._width = width
                 column.doubt_all()
             page = self.viewport().height()
-            until = perf_counter() + MAKE_MS / 1000
+            until = perf_counter() + (MAKE_MS / 1000 if least else 0.0)
             value = 0
             # A measured height differs from its estimate, which may bring other messages into view.
             for again in range(8):
                 tops = column.tops()
                 end = max(0, tops[-1] - page)
                 value = end if self._follow else max(0, min(end, tops[anchor[0]] + anchor[1])) if column.items else 0
-                if not self._measure(value, value + page, width, until, least=not again):
+                if not self._measure(value, value + page, width, until, least=0 if again else least):
                     break
             self._apply(value, width, page)
         finally:
@@ -273,7 +273,7 @@ class Transcript(QAbstractScrollArea):
             if any(not self._column.measured(index) for index in self._column.between(low, high)):
                 anchor = self._anchor()
                 self._measure(low, high, self._width, 0.0)
-                self._place(anchor)  # comes back here for the next one
+                self._place(anchor, least=0)  # comes back here for the next one
                 return
         self._prepare.stop()
 

@@ -19,6 +19,7 @@ from shiboken6 import isValid
 
 from app import paths
 from app.application import make_qt
+from app.chat import transcript
 from app.services import Services
 from app.settings.table import Settings
 from app.store import Database, Repository
@@ -47,6 +48,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings and chats of this test only."""
     monkeypatch.setenv("PACENOTE_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All messages in view are made at once, however slow the machine; how they are made in turns has its own test."""
+    monkeypatch.setattr(transcript, "MAKE_MS", 1e6)
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from app.chat import transcript as module
 from app.chat.item import Item
 from app.chat.markdown.body import Body
 from app.chat.message import UserView
@@ -73,6 +74,30 @@ def test_a_long_chat_makes_widgets_only_near_the_view(transcript: Transcript) ->
     assert sum(transcript.view(n) is not None for n in range(2000)) <= 40
 
 
+def test_a_page_of_new_messages_is_made_in_turns(
+    qtbot: QtBot, transcript: Transcript, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of new widgets at once took 80 ms. One is made at once, and the others one in each turn of the loop."""
+    transcript.set_items(turns(200))
+    monkeypatch.setattr(module, "MAKE_MS", 0.0)
+    transcript.verticalScrollBar().setValue(3000)
+    height = transcript.viewport().height()
+
+    def seen() -> int:
+        views = [v for n in range(200) if (v := transcript.view(n)) is not None and not v.isHidden()]
+        return sum(v.geometry().bottom() > 0 and v.geometry().top() < height for v in views)
+
+    counts = [seen()]
+    for _ in range(12):
+        transcript.prepare_next()
+        counts.append(seen())
+    assert counts[0] == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(counts))
+    assert counts[-1] >= 3
+    views = [v for n in range(200) if (v := transcript.view(n)) is not None]
+    assert len(views) > counts[-1], "and what comes next"
+
+
 def test_scrolling_through_shows_every_message_without_gaps_or_overlap(transcript: Transcript) -> None:
     transcript.set_items(turns(60))
     bar = transcript.verticalScrollBar()
@@ -110,11 +135,13 @@ def test_it_does_not_fight_a_user_who_reads_above(qtbot: QtBot, transcript: Tran
     stream(transcript, item, 60)
     bar = transcript.verticalScrollBar()
     bar.setValue(bar.value() - 300)
+    settle(transcript)
     before = bar.value()
     stream(transcript, item, 60)
     assert bar.value() == before
     assert not transcript.pill.isHidden()
     qtbot.mouseClick(transcript.pill, Qt.MouseButton.LeftButton)
+    settle(transcript)
     assert bar.value() == bar.maximum()
     assert transcript.pill.isHidden()
     stream(transcript, item, 30)
@@ -130,6 +157,7 @@ def test_the_end_of_a_reply_moves_nothing(transcript: Transcript, away: int) -> 
     stream(transcript, item, 80)
     bar = transcript.verticalScrollBar()
     bar.setValue(bar.maximum() - away)
+    settle(transcript)
     view = transcript.view(100)
     assert view is not None
     top = view.geometry().top()
@@ -144,6 +172,7 @@ def test_measuring_what_is_above_keeps_the_readers_place(transcript: Transcript)
     transcript.set_items(turns(80))
     bar = transcript.verticalScrollBar()
     bar.setValue(bar.maximum() // 2)
+    settle(transcript)
     for _ in range(30):
         before = {n: v.geometry().top() for n in range(80) if (v := transcript.view(n)) and not v.isHidden()}
         value = bar.value()
@@ -161,6 +190,7 @@ def test_measuring_what_is_above_keeps_the_readers_place(transcript: Transcript)
 def test_a_change_of_width_keeps_the_message_at_the_top(transcript: Transcript, qtbot: QtBot) -> None:
     transcript.set_items(turns(40))
     transcript.scroll_to(20)
+    settle(transcript)
     view = transcript.view(20)
     assert view is not None
     assert view.geometry().top() == 0
