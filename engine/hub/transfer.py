@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ _HASHES = 2
 _RESTARTS = 3
 """How often a server that cannot go on inside a file may begin it anew."""
 _READ = 2**20  # bytes at a time
+_FLUSH = 2**27  # bytes: what is written goes to the disk meanwhile, so that the last fsync is short
 _LOCK_POLL = 0.2  # seconds
 
 
@@ -107,11 +108,12 @@ def _fill(client: RangeClient, remote: RemoteFile, planned: Planned, part: Path,
                     file.truncate(0)
                 digest, have = _hash_so_far(file, planned, client.connection.stop)
             try:
-                with closing(client.stream(remote, have)) as pieces:
+                with closing(client.stream(remote, have)) as pieces, _flushing(file.fileno()) as written:
                     for piece in pieces:
                         with disk_errors(cache.root):
                             _write(file, piece)
                         digest.update(piece)
+                        written(len(piece))
                 break
             except errors.RangeIgnored:
                 if restart == _RESTARTS:
@@ -141,6 +143,30 @@ def _write(file: Any, piece: bytes) -> None:
     view = memoryview(piece)
     while view:
         view = view[file.write(view) :]
+
+
+@contextmanager
+def _flushing(handle: int) -> Iterator[Callable[[int], None]]:
+    """Gives a function to be told of written bytes. An fsync runs beside the transfer; the one after it judges."""
+    waiting, flush = 0, threading.Thread()
+
+    def written(count: int) -> None:
+        nonlocal waiting, flush
+        waiting += count
+        if waiting >= _FLUSH and not flush.is_alive():
+            waiting, flush = 0, threading.Thread(target=_try_fsync, args=(handle,), name="download flush")
+            flush.start()
+
+    try:
+        yield written
+    finally:
+        if flush.ident is not None:
+            flush.join()
+
+
+def _try_fsync(handle: int) -> None:
+    with suppress(OSError):  # told by the fsync at the end
+        os.fsync(handle)
 
 
 @contextmanager

@@ -95,6 +95,7 @@ class FakeHub:
     """repos: by id, change them as a test needs. faults: queue; the first that matches is used up.
 
     rate: bytes per second for each body, 0 for as fast as it goes. ranges: whether the storage can send parts.
+    written: bytes of bodies that were handed to the system.
     """
 
     def __init__(self) -> None:
@@ -106,6 +107,7 @@ class FakeHub:
         self.expired: set[int] = set()
         self.rate = 0
         self.ranges = True
+        self.written = 0
         self.closing = threading.Event()
         self.lock = threading.Lock()
         self._servers = [_Server(self, origin) for origin in ("hub", "storage")]
@@ -324,6 +326,8 @@ class _Handler(BaseHTTPRequestHandler):
             chunk = body[at : at + (max(4096, rate // 200) if rate else len(body))]
             self.wfile.write(chunk)
             at += len(chunk)
+            with self.server.hub.lock:
+                self.server.hub.written += len(chunk)
             if rate and (early := at / rate - (time.monotonic() - started)) > 0:
                 self.server.hub.closing.wait(early)
         self.wfile.flush()
