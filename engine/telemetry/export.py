@@ -83,7 +83,7 @@ def export_logs(
         )
     part = target.with_name(f"{target.name}.part")
     try:
-        part.write_text(_text(files, log, kind), encoding="utf-8", newline="")
+        part.write_text(_text(files, log, kind), encoding="utf-8", errors="backslashreplace", newline="")
         os.replace(part, target)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -115,8 +115,9 @@ def copy_lines(files: Iterable[Path], ids: set[str], out: TextIO) -> None:
                 row = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(row, dict) and row.get("gen") in ids:
-                out.write(line.decode("utf-8") + "\n")
+            id_ = row.get("gen") if isinstance(row, dict) else None
+            if isinstance(id_, str) and id_ in ids:
+                out.write(line.decode("utf-8", errors="backslashreplace") + "\n")
 
 
 def rounds_csv(generations: Sequence[Generation], out: TextIO) -> int:

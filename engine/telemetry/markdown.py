@@ -34,7 +34,7 @@ def as_markdown(log: Log) -> Iterator[str]:
             yield from ("", "### Why this speed", "")
             classic = _number(_dict(header, "model").get("classic_ms"))
             yield from (f"- {g.id}: {speed_reason(stats, classic)}" for g, stats in finished)
-        if told := [f"- {g.id}: {n.text}" for g in generations for n in g.notices]:
+        if told := [f"- {g.id}: {' '.join(n.text.split())}" for g in generations for n in g.notices]:
             yield from ("", "### Decisions", "", *told)
     yield from ("", "## What can be checked", "")
     yield from (f"- {g.id}: {_checked(g)}" for g in log.generations)
@@ -50,11 +50,12 @@ _REPLY_HEADER = (
 
 def _reply(generation: Generation, stats: ReplyStats) -> tuple[str, ...]:
     header, footer = generation.header or {}, generation.footer or {}
+    load = _dict(header, "conditions").get("load")
     drafted = stats.drafted > 0
     return (
         generation.id,
         str(header.get("time", "")),
-        " ".join(map(str, _dict(header, "conditions").get("load", []))),
+        " ".join(map(str, load)) if isinstance(load, list) else "",
         str(footer.get("reason", "")),
         str(stats.tokens),
         str(stats.prompt_tokens),
@@ -120,4 +121,7 @@ def _dict(row: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    """0 for what is none: the log may come from anywhere."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+        return 0.0
+    return float(value)

@@ -166,6 +166,8 @@ def stats_from(row: Row) -> ReplyStats:
             values[name] = _ints(stats, name)
         else:
             values[name] = _number(stats, name) if name.endswith(("_ms", "_seconds")) else _int(stats, name)
+    if len(values["accepted_at"]) != len(values["drafted_at"]):
+        raise ValueError("`accepted_at` and `drafted_at` are not of one length")
     return ReplyStats(**values)
 
 

@@ -59,7 +59,7 @@ def speed_reason(stats: ReplyStats, classic_ms: float = 0.0) -> str:
     text = f"A round took {a_round:.1f} ms and gave {given:.2f} tokens"
     if stats.parked_rounds:
         text += f", {stats.parked_rounds:,} of {stats.rounds:,} rounds being parked"
-    if not classic_ms:
+    if not classic_ms or not a_round:
         return f"{text}. The speed of classic decode was not measured."
     steps = a_round / classic_ms
     return f"{text}; in {steps:.2f} classic steps of about {classic_ms:.1f} ms: about {given / steps:.2f}x classic."

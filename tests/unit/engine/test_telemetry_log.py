@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import errno
@@ -14,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Notice, PrefillProgress
+from engine import KnownError, Notice, PrefillProgress
 from engine.telemetry import environment as env
 from engine.telemetry import schema
-from engine.telemetry.export import REPLY_COLUMNS, ROUND_COLUMNS, replies_csv, rounds_csv
+from engine.telemetry.export import REPLY_COLUMNS, ROUND_COLUMNS, ExportKind, export_logs, replies_csv, rounds_csv
 from engine.telemetry.log import GROUP_LINES, SessionLog, rotated
-from engine.telemetry.reader import MAX_PROBLEMS, check, read, read_lines, recompute, unsaid
+from engine.telemetry.reader import MAX_PROBLEMS, check, order_problems, read, read_lines, recompute, tokens_of, unsaid
 from tests.support.rounds import (
     CONDITIONS,
     ENVIRONMENT,
@@ -374,6 +375,40 @@ def test_no_field_of_any_type_breaks_the_reader(path, index, value):
         for reply in read_lines(changed).generations:
             check(reply)
             recompute(reply)
+
+
+DAMAGE = st.sampled_from([None, "x|\n#", True, [], {}, [{}], 1e999, -5, 0, 10**30, "\ud800", {"a": None}])
+
+
+@settings(max_examples=60)
+@given(content=st.booleans(), changes=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), DAMAGE), max_size=6))
+def test_no_damage_breaks_a_check_or_an_export(tmp_path_factory, content, changes):
+    """Any value anywhere, also deep in a header: a log of a stranger must not end the program."""
+    path = tmp_path_factory.mktemp("log") / "session.jsonl"
+    write_reply(SessionLog(path, content=content), some_rounds(3))
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+
+    def places(row):
+        for key in row:
+            yield row, key
+            if isinstance(row[key], dict):
+                yield from places(row[key])
+
+    for line, place, value in changes:
+        found = list(places(rows[line % len(rows)]))
+        at, key = found[place % len(found)]
+        at[key] = value
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = read(path)
+    for reply in log.generations:
+        check(reply)
+        order_problems(reply)
+        tokens_of(reply)
+        with contextlib.suppress(ValueError):
+            schema.request_from(reply.header or {})
+    for kind in ExportKind:
+        with contextlib.suppress(KnownError):  # no reply is left
+            export_logs([path], kind, path.with_name("out"))
 
 
 @pytest.mark.parametrize("n", [0, -1])
