@@ -126,7 +126,10 @@ def _load(entries: Mapping[str, TensorEntry]) -> dict[str, mx.array]:
     for name, entry in entries.items():
         by_file.setdefault(str(entry.file), []).append((name, entry))
     for file, wanted in by_file.items():
-        loaded = cast(dict[str, mx.array], mx.load(file))
+        try:
+            loaded = cast(dict[str, mx.array], mx.load(file))
+        except (RuntimeError, ValueError) as error:  # MLX reads parts of the header that are nothing to us
+            raise Unfit(f"{wanted[0][1].file.name} cannot be read ({error})") from error
         for name, entry in wanted:
             weights[name] = loaded[entry.name]
     return weights

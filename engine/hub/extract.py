@@ -124,7 +124,16 @@ def _look(client: RangeClient, repo: Repo) -> tuple[dict[str, RemoteFile], list[
         names = {name for name in repo.files if PurePosixPath(name).match("*.safetensors") and "/" not in name}
     files = {name: client.open(repo, name) for name in sorted(names)}
     held = [entry for file in files.values() for entry in read_header(client, file).values()]
-    entries = list(_of_head([entry.name for entry in held], {entry.name: entry for entry in held}.__getitem__))
+    of_head = set(_of_head([entry.name for entry in held], str))
+    entries = [entry for entry in held if entry.name in of_head]
+    places: dict[str, Path] = {}
+    for entry in entries:
+        if entry.name in places:
+            raise HubError(
+                f"{entry.name} of {repo.id} is in {places[entry.name]} and again in {entry.file}.",
+                todo="Choose another revision, or tell the repo's owner.",
+            )
+        places[entry.name] = entry.file
     if not entries:
         raise HubError(
             f"{repo.id} holds no MTP head: none of its tensors is named mtp.*.",

@@ -19,7 +19,7 @@ from engine.checkpoint.head_shapes import is_moe
 from engine.checkpoint.locate import demo_head, demo_target, locate
 from engine.checkpoint.safetensors_header import TensorEntry
 from engine.checkpoint.sizes import Sizes, language_model, sizes
-from engine.errors import KnownError
+from engine.errors import CheckpointError, KnownError
 from engine.hub.errors import size
 from engine.hub.types import DoesNotFit, Fit, FitVerdict, Need
 from engine.memory import free_memory
@@ -144,7 +144,32 @@ def fit_checkpoints(
     quantize_head: bool | None = None,
     why_none: str = "",
 ) -> Fit:
-    """The same for a pair that was looked at, here or on the hub."""
+    """The same for a pair that was looked at, here or on the hub.
+
+    Raises:
+        CheckpointError: the configuration does not say a size, or says one that is no number.
+    """
+    try:
+        return _fit_checkpoints(target, head, context, held, quantize_head, why_none)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        if head is not None and head is not target:  # a head that cannot be used does not stop its target
+            why = f"A number in its config.json cannot be read: {error}."
+            return fit_checkpoints(target, None, context, held=held, quantize_head=quantize_head, why_none=why)
+        raise CheckpointError(
+            f"A number in the config.json of {target.path.name} cannot be read: {error}.",
+            todo="Download the model again, or choose another one.",
+            detail=str(target.path),
+        ) from error
+
+
+def _fit_checkpoints(
+    target: Checkpoint,
+    head: Checkpoint | None,
+    context: int | None,
+    held: int,
+    quantize_head: bool | None,
+    why_none: str,
+) -> Fit:
     config = target.text_config
     held_sizes = sizes({e.name: e for e in language_model(target.tensors)}, target.quantization())
     backend = detect(dense_bytes=held_sizes.dense_bf16, experts=is_moe(config))

@@ -35,11 +35,14 @@ def find_local(pairs: Iterable[CataloguePair] = (), folders: Sequence[Path] = ()
         opened[place] = checkpoint
     heads = {place: c for place, c in opened.items() if is_standalone(c)}
     named = {pair.target: pair.head for pair in pairs if pair.head}
-    models = [
-        _model(place, checkpoint, heads, named.get(place, ""))
-        for place, checkpoint in opened.items()
-        if place not in heads and checkpoint.model_type in MODEL_TYPES
-    ]
+    models: list[LocalModel] = []
+    for place, checkpoint in opened.items():
+        if place in heads or checkpoint.model_type not in MODEL_TYPES:
+            continue
+        try:
+            models.append(_model(place, checkpoint, heads, named.get(place, "")))
+        except (TypeError, ValueError, ArithmeticError) as error:
+            unusable.append(Unusable(place, f"A number in its config.json cannot be read: {error}."))
     return Found(tuple(models), tuple(unusable), tuple(_begun(cache or cache_folder())))
 
 

@@ -42,7 +42,7 @@ def load_target(checkpoint: Checkpoint, backend: Backend, progress: Progress, ca
         model, _ = load_model(
             checkpoint.path, lazy=True, strict=True, get_model_classes=reading_all_layouts(_get_classes)
         )
-    except (ValueError, KeyError, TypeError, FileNotFoundError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, FileNotFoundError) as e:
         # mlx-lm names missing, surplus or misshapen parameters in the message.
         raise CheckpointError(
             f"The weights in {checkpoint.path.name} do not fit its configuration.",

@@ -77,6 +77,14 @@ BROKEN_TARGETS = {
         lambda f: edit_config(f, lambda c: c["text_config"].update(num_hidden_layers=8)),
         "do not fit its configuration",
     ),
+    "a size is null": (
+        lambda f: edit_config(f, lambda c: c["text_config"].update(num_key_value_heads=None)),
+        "config.json of target cannot be read",
+    ),
+    "a table is a word": (
+        lambda f: edit_config(f, lambda c: c["text_config"].update(rope_parameters="x")),
+        "do not fit its configuration",
+    ),
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "tokenizer"),
     "damaged tokenizer": (lambda f: (f / "tokenizer.json").write_text("{}"), "tokenizer"),
 }
@@ -227,6 +235,17 @@ def test_json_that_is_too_deep_is_refused(name: str, folders: tuple[Path, Path])
 def test_any_header_bytes_are_read_or_refused(raw: bytes) -> None:
     with contextlib.suppress(CheckpointError):
         parse_header(raw, Path("x.safetensors"), 8 + len(raw), 10_000)
+
+
+@pytest.mark.parametrize("metadata", [{"format": 1}, {"format": float("inf")}])
+def test_what_only_mlx_reads_in_a_header_is_refused_in_words(metadata: dict, folders: tuple[Path, Path]) -> None:
+    path = folders[1] / "model.safetensors"
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.dumps({**json.loads(data[8 : 8 + length]), "__metadata__": metadata}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + data[8 + length :])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors cannot be read"):
+        read_head(open_folder(folders[1]), Shape().text_config())
 
 
 def test_overlong_header_length_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -174,6 +175,18 @@ def test_a_model_with_a_missing_shard_is_named_and_not_offered(hub: FakeHub, fol
     found = find_local(folders=[broken])
     assert found.models == ()
     assert (found.unusable[0].place, "damaged" in found.unusable[0].reason) == (str(broken), True)
+
+
+@pytest.mark.parametrize("key", ["bits", "max_position_embeddings"])
+def test_one_garbled_model_does_not_hide_the_others(key: str, hub: FakeHub, folders: Path, tmp_path: Path) -> None:
+    """One config.json with a null in it ended the whole list in a traceback."""
+    garbled = shutil.copytree(folders / "target", tmp_path / "garbled")
+    config = json.loads((garbled / "config.json").read_text())
+    (config["quantization"] if key == "bits" else config["text_config"])[key] = None
+    (garbled / "config.json").write_text(json.dumps(config))
+    found = find_local(folders=[garbled, folders / "target"])
+    assert [m.place for m in found.models] == [str(folders / "target")]
+    assert (found.unusable[0].place, "cannot be read" in found.unusable[0].reason) == (str(garbled), True)
 
 
 def test_a_download_that_is_half_there_is_not_offered(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,12 @@ def another_width(files: dict[str, bytes]) -> None:
 BROKEN: dict[str, tuple[Callable[[dict[str, bytes]], object], str]] = {
     "no head": (without_a_head, "holds no MTP head"),
     "index names a tensor that is not there": (index_of_more, "names mtp.norm.bias"),
+    "the head twice": (
+        lambda files: (
+            files.update({"extra.safetensors": files[SHARDS[1]]}) or files.pop("model.safetensors.index.json")
+        ),
+        r"mtp\..* is in extra\.safetensors and again in model-",
+    ),
     "no config": (lambda files: files.pop("config.json"), "has no file config.json"),
     "config is no object": (lambda files: files.update({"config.json": b"[]"}), "not a JSON object"),
     "another width": (another_width, "mlp.gate_proj.weight has shape"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -184,6 +185,27 @@ def test_a_head_that_is_not_there_is_a_reason_and_no_error(tmp_path: Path) -> No
     with pytest.raises(CheckpointError):
         fit_of(LoadOptions(target=str(tmp_path / "nowhere")))
     assert head_tensors(open_folder(target)) == {}
+
+
+@pytest.mark.parametrize("value", [None, "x", [], float("inf")])
+@pytest.mark.parametrize("key", ["num_key_value_heads", "full_attention_interval", "max_position_embeddings", "bits"])
+def test_a_number_that_is_none_is_refused_in_words(
+    key: str, value: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These ended in a traceback before anything was loaded. A head's configuration does not stop its target."""
+    monkeypatch.setenv("PACENOTE_COMPUTE", "stored")  # where the head's scheme counts
+    target, head = write_target(tmp_path / "target"), write_head(tmp_path / "head")
+    head_config = json.loads((head / "config.json").read_text())
+    (head / "config.json").write_text(json.dumps({**head_config, "quantization": {"bits": value, "group_size": 64}}))
+    options = LoadOptions(target=str(target), head=str(head))
+    found = fit_of(options)
+    assert found.need.head == 0
+    assert "config.json cannot be read" in found.head_reason
+    config = json.loads((target / "config.json").read_text())
+    (config["quantization"] if key == "bits" else config["text_config"])[key] = value
+    (target / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match=r"config\.json of target cannot be read"):
+        require_fit(options)
 
 
 def test_it_says_the_live_memory_of_this_machine() -> None:
