@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import metadata
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -259,8 +260,38 @@ def test_verdicts_are_kept_and_any_change_probes_again(pair: Pair, tmp_path, mon
         key,
     }
     assert len(others) == 5
-    (tmp_path / "verdicts" / f"{key}.json").write_text('{"verdict": {}}')
-    assert cache.recall(key) is None, "a damaged file only costs the probe"
+    monkeypatch.setattr(metadata, "version", lambda name: "9.9.9" if name == "mlx-lm" else "0.32.4")
+    assert cache.verdict_key("abc", backend, dtype, (2, 3)) not in others, "another mlx-lm may compute otherwise"
+
+
+@pytest.mark.parametrize("name", ["MLX_SDPA_BLOCKS", "MLX_ENABLE_TF32", "LD_PRELOAD", "OPENBLAS_NUM_THREADS"])
+def test_settings_that_choose_kernels_probe_again(pair: Pair, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(name, raising=False)
+    before = cache.verdict_key("abc", pair.target.backend, mx.float32, (2,))
+    monkeypatch.setenv(name, "3")
+    assert cache.verdict_key("abc", pair.target.backend, mx.float32, (2,)) != before
+
+
+def test_a_damaged_verdict_only_costs_the_probe(pair: Pair, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it still is JSON with every field: widths and kernels that nobody probed must not come back."""
+    monkeypatch.setenv("PACENOTE_CACHE_DIR", str(tmp_path))
+    decision = ladder.Decision(pair.info.verdict, ladder.Engaged("forced_qmv", 32, 140))
+    assert cache.remember("key", decision)
+    file = tmp_path / "verdicts" / "key.json"
+    whole = file.read_text()
+    assert cache.recall("key") is not None
+    edits = (('"widths": [2,', '"widths": [8,'), ('"forced_qmv", "chunk"', '"stock", "chunk"'), ("140", "9140"))
+    assert all(old in whole for old, _ in edits)
+    bad = [whole.replace(old, new) for old, new in edits]
+    for text in (*bad, whole[:-20], "", "[]", "3", "null", "{}", '{"verdict": {}}', "[" * 100_000, "\0" * 40):
+        file.write_text(text)
+        assert cache.recall("key") is None, text[:40]
+    file.write_bytes(b"\xff\xfe")
+    assert cache.recall("key") is None
+    file.write_text(whole)
+    assert cache.recall("key") is not None
+    file.rename(tmp_path / "verdicts" / "other.json")
+    assert cache.recall("other") is None, "a verdict of another situation"
 
 
 def test_a_kept_qmv_rows_comes_back_with_the_shapes_it_serves(
