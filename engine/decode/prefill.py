@@ -61,7 +61,7 @@ def replay(
     """Feed a decode segment again, one row at a time or in verify blocks of an exact width.
 
     Args:
-        width: rows per forward; above 1 only where the probe passed for it.
+        width: rows of a block; above 1 only where the probe passed for it. A rest goes one row at a time.
         next_token: the token after the segment, for the head's last entry.
 
     Yields the number of tokens done.
@@ -74,7 +74,7 @@ def replay(
     while done < len(tokens):
         if stop.is_set():
             raise Interrupted
-        size = min(width, len(tokens) - done)
+        size = width if len(tokens) - done >= width else 1  # a narrower block is another width, and may not be exact
         ids = token_array(tokens[done : done + size])
         if size > 1:
             hidden = target.verify(ids, state).hidden

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.decode import classic, speculative
+from engine.decode import classic, replay, speculative
 from engine.decode.speculative import count_accepted
 from engine.events import EndReason
 from engine.loading import Pair
 from engine.request import Sampler
+from engine.target import Rows, TargetState
 from tests.support.rig import Rig, state_bytes
 
 SAMPLERS = st.sampled_from(
@@ -167,6 +168,28 @@ def test_accepted_is_the_longest_agreeing_prefix(drafts: list[int], targets: lis
     accepted = count_accepted(drafts, targets[: len(drafts) + 1])
     assert drafts[:accepted] == targets[:accepted]
     assert accepted == len(drafts) or drafts[accepted] != targets[accepted]
+
+
+@pytest.mark.parametrize("length", [3, 4, 5, 11])
+def test_feeding_a_reply_again_uses_blocks_of_one_width_only(
+    pair: Pair, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Widths may be exact with gaps (2 and 4, not 3), so the rest of a reply must not become a narrower block."""
+    target = pair.target
+    right, seen = target.verify, []
+
+    def watching(tokens: mx.array, state: TargetState) -> Rows:
+        seen.append(tokens.shape[0])
+        return right(tokens, state)
+
+    monkeypatch.setattr(target, "verify", watching)
+    states = [target.new_state() for _ in range(2)]
+    for state, width in zip(states, (1, 4), strict=True):
+        mx.eval(target.hidden(mx.array([9]), state))  # a reply has a prompt
+        done = list(replay(target, range(length), state, None, width, None, threading.Event()))
+        assert done[-1] == state.length - 1 == length
+    assert seen == [4] * (length // 4)
+    assert state_bytes(states[0]) == state_bytes(states[1])
 
 
 def test_speculation_needs_history(pair: Pair) -> None:
