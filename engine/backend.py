@@ -17,6 +17,8 @@ from typing import Any
 
 import mlx.core as mx
 
+from engine.errors import KnownError
+
 
 def mlx_version() -> str:
     """Version of the installed MLX."""
@@ -97,6 +99,17 @@ def _kind() -> Device:
     return Device.METAL if mx.metal.is_available() else Device.CUDA
 
 
+def _asked_compute(asked: str) -> Compute:
+    try:
+        return Compute(asked.strip().lower())
+    except ValueError:
+        raise KnownError(
+            f"PACENOTE_COMPUTE={asked} names no way to hold weights.",
+            kept="Nothing was loaded.",
+            todo=f"Set it to {', '.join(Compute)}, or unset it.",
+        ) from None
+
+
 def detect(dense_bytes: int = 0, *, experts: bool = False) -> Backend:
     """Look at the default device and decide.
 
@@ -116,12 +129,12 @@ def detect(dense_bytes: int = 0, *, experts: bool = False) -> Backend:
         # times one row, and dense bfloat16 prefills twice as fast.
         # MLX's CPU multiplies unpacked experts in float32 only ("GatherMM::eval: Currently only supports float32").
         default = Compute.DENSE_BF16 if dense_bytes <= memory // 4 and not experts else Compute.FLOAT32
-    asked = os.environ.get("PACENOTE_COMPUTE")
+    asked = os.environ.get("PACENOTE_COMPUTE", "")
     return Backend(
         device=device,
         name=str(info.get("device_name") or _cpu_name()),
         architecture=str(info.get("architecture") or platform.machine()),
-        compute=Compute(asked) if asked else default,
+        compute=_asked_compute(asked) if asked.strip() else default,
         # Metal: mlx-lm's own chunk. CPU: a chunk of 64 takes about a second, so that Stop answers in time.
         prefill_chunk=64 if device is Device.CPU else 2048,
         # Without a kernel the recurrence is a loop over rows anyway: keeping each row's state is free there.
