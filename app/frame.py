@@ -14,7 +14,8 @@ from app.chat.transcript import Transcript
 from app.errorcard import ErrorCard
 from app.header import Header
 from app.panel.dock import PanelDock
-from app.panel.panel import Panel, Strip
+from app.panel.live import Strip
+from app.panel.panel import Panel
 from app.services import Services
 from app.theme import Theme
 from app.theme.tokens import COLUMN_WIDTH, GAP_24, MIN_HEIGHT, MIN_WIDTH, PANEL_BREAK, SIDEBAR_BREAK

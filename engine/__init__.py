@@ -40,7 +40,6 @@ from engine.telemetry.event_log import EventLog
 from engine.telemetry.export import Exported, ExportKind, export_logs
 from engine.telemetry.log import SessionLog
 from engine.telemetry.reader import Generation as LoggedReply
-from engine.telemetry.reader import Log
 from engine.telemetry.reader import read_files as read_logs
 from engine.telemetry.reader import with_older as log_files
 from engine.telemetry.stats import STAGES, StatsBuilder, merge, stage_shares
@@ -80,7 +79,6 @@ __all__ = [
     "LoadOptions",
     "LoadProgress",
     "LocalModel",
-    "Log",
     "LoggedReply",
     "MemoryUse",
     "Message",

@@ -1,9 +1,8 @@
-"""The live panel and its narrow form, the strip: at most ten looks at the meter a second, none when hidden."""
+"""The live panel: all figures, in the order in which a reader asks for them."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, Qt, QTimer, Slot
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtCore import QPoint, Qt, Slot
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -19,64 +18,13 @@ from app import figures
 from app.panel import words
 from app.panel.badge import Badge, Popover
 from app.panel.charts import Gauge, PositionBars, Sparkline, StageBar, Swatch
+from app.panel.live import Live, figure_label
 from app.panel.meter import Meter
 from app.theme.manager import figure_font, text_font, use_class
 from app.theme.tokens import BODY, CAPTION, FIGURE, PANEL_WIDTH
 from engine import EngineInfo
 
-INTERVAL_MS = 125
 PARK_LINES = 3
-
-
-class Live(QFrame):
-    """A view of the meter that refreshes by a timer only while it is visible."""
-
-    def __init__(self, meter: Meter, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.meter = meter
-        self.info: EngineInfo | None = None
-        self.context_used = 0
-        self.draws = 0
-        self._seen = -1
-        self._timer = QTimer(self)
-        self._timer.setInterval(INTERVAL_MS)
-        self._timer.timeout.connect(self.tick)
-
-    def set_info(self, info: EngineInfo | None) -> None:
-        self.info = info
-        self._seen = -1
-        self.tick()
-
-    def set_live(self, live: bool) -> None:
-        """live: a reply is being written. When not, one last look and then rest."""
-        self._live = live
-        if live and self.isVisible():
-            self._timer.start()
-        elif not live:
-            self._timer.stop()
-            self.tick()
-
-    _live = False
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        if self._live:
-            self._timer.start()
-        self.tick()
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        super().hideEvent(event)
-        self._timer.stop()
-
-    @Slot()
-    def tick(self) -> None:
-        if self.isVisible() and self.meter.version != self._seen:
-            self._seen = self.meter.version
-            self.draws += 1
-            self.draw()
-
-    def draw(self) -> None:
-        raise NotImplementedError
 
 
 class Panel(Live):
@@ -87,16 +35,16 @@ class Panel(Live):
         self.setObjectName("panel")
         self.setFixedWidth(PANEL_WIDTH)
         self.badge = Badge()
-        self.speed = _figure(FIGURE[0], bold=True)
+        self.speed = figure_label(FIGURE[0], bold=True)
         self.classic, self.speedup = _caption(""), _caption("")
-        self.acceptance = _figure(FIGURE[0], bold=True)
+        self.acceptance = figure_label(FIGURE[0], bold=True)
         self.length, self.counts = _caption(""), _caption("")
         self.why = QPushButton("Why this speed?")
         self.why.clicked.connect(self.open_why)
         self.popover: Popover | None = None
         self.positions = PositionBars()
         self.bar = StageBar()
-        self.round_ms = _figure(BODY[0] - 1)
+        self.round_ms = figure_label(BODY[0] - 1)
         self.stage_labels: dict[str, tuple[QLabel, QLabel]] = {}
         self.sparkline = Sparkline()
         self.width_label = _wrapped()
@@ -104,11 +52,11 @@ class Panel(Live):
         self.width_label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self.width_label.setMinimumHeight(PARK_LINES * self.width_label.fontMetrics().lineSpacing())
         self.drafter = _wrapped()
-        self.context = _figure(BODY[0] - 1)
+        self.context = figure_label(BODY[0] - 1)
         self.gauge = Gauge("Context")
-        self.kept = _figure(BODY[0] - 1)
+        self.kept = figure_label(BODY[0] - 1)
         self.kept_gauge = Gauge("Kept for later turns")
-        self.memory = _figure(BODY[0] - 1)
+        self.memory = figure_label(BODY[0] - 1)
         self.device = _wrapped()
         use_class(self.device, "caption")
         self._build()
@@ -151,7 +99,7 @@ class Panel(Live):
             swatch = Swatch(stage)
             text = QLabel(label)
             text.setToolTip(tip)
-            value, share = _figure(BODY[0] - 1), _figure(BODY[0] - 1)
+            value, share = figure_label(BODY[0] - 1), figure_label(BODY[0] - 1)
             for number in (value, share):
                 number.setToolTip(tip)
                 number.setAlignment(Qt.AlignmentFlag.AlignRight)
@@ -242,36 +190,6 @@ class Panel(Live):
         self.popover = Popover(words.why_text(self.meter), self)
         self.popover.move(self.why.mapToGlobal(QPoint(0, self.why.height() + 4)))
         self.popover.show()
-
-
-class Strip(Live):
-    """Three figures above the composer, for a narrow window."""
-
-    def __init__(self, meter: Meter, parent: QWidget | None = None) -> None:
-        super().__init__(meter, parent)
-        self.setObjectName("strip")
-        self.badge = Badge()
-        self.speed = _figure(BODY[0])
-        self.acceptance = _figure(BODY[0])
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 2, 16, 2)
-        row.addWidget(self.badge)
-        row.addStretch()
-        row.addWidget(self.speed)
-        row.addStretch()
-        row.addWidget(self.acceptance)
-
-    def draw(self) -> None:
-        stats = self.meter.stats
-        self.badge.show_info(self.info)
-        self.speed.setText(figures.speed(stats.tokens_per_second) if stats.tokens > 1 else "– tok/s")
-        self.acceptance.setText(f"accepted {figures.percent(stats.acceptance_rate)}" if stats.drafted else "accepted –")
-
-
-def _figure(pixels: int, *, bold: bool = False) -> QLabel:
-    label = QLabel("–")
-    label.setFont(figure_font(pixels, bold=bold))
-    return label
 
 
 def _caption(text: str, tip: str = "") -> QLabel:

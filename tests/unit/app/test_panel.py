@@ -14,8 +14,9 @@ from pytestqt.qtbot import QtBot
 
 from app import figures
 from app.panel.badge import WORDS, Badge, explain
+from app.panel.live import INTERVAL_MS, Strip
 from app.panel.meter import CLASSIC_SAMPLES, Meter, stats_dict
-from app.panel.panel import INTERVAL_MS, Panel, Strip
+from app.panel.panel import Panel
 from app.panel.words import STAGES, classic_text, drafter_text, speedup_text, why_text, width_text
 from app.replay import DEMO_INFO, ScriptedEngine, stats_of
 from app.window import MainWindow

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.happenings import Envelope
-from app.panel import cost, panel
+from app.panel import cost, live
 from app.panel.cost import ARMS, BOTH, OFF, Bench, Run, busy, main, measure, problems, verdict
 from app.replay import ScriptedEngine, ScriptedLoader
 from engine import LoadOptions, Message, Request
@@ -24,7 +24,7 @@ REQUEST = Request((Message("user", "x"),), max_tokens=200)
 def runs(qapp: QApplication, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Run]]:
     """One block. The engine waits now and then until its events have arrived, so that there is something to draw."""
     monkeypatch.setattr(cost, "WARM_UP", 0)
-    monkeypatch.setattr(panel, "INTERVAL_MS", 1)
+    monkeypatch.setattr(live, "INTERVAL_MS", 1)
     arrived = threading.Event()
     benches: list[Bench] = []
 
