@@ -14,6 +14,7 @@ from typing import Any
 from engine.errors import LoadCancelled
 from engine.hub import errors
 from engine.hub.cache import RepoCache, disk_errors
+from engine.hub.follow import Follower
 from engine.hub.ranges import RangeClient
 from engine.hub.repo import RemoteFile, Repo
 
@@ -21,7 +22,6 @@ _HASHES = 2
 """How often a file whose hash is wrong is fetched in all."""
 _RESTARTS = 3
 """How often a server that cannot go on inside a file may begin it anew."""
-_READ = 2**20  # bytes at a time
 _FLUSH = 2**27  # bytes: what is written goes to the disk meanwhile, so that the last fsync is short
 _LOCK_POLL = 0.2  # seconds
 
@@ -104,38 +104,30 @@ def _fill(client: RangeClient, remote: RemoteFile, planned: Planned, part: Path,
     with file:
         for restart in range(_RESTARTS + 1):
             with disk_errors(cache.root):
-                if os.fstat(file.fileno()).st_size > planned.size:
-                    file.truncate(0)
-                digest, have = _hash_so_far(file, planned, client.connection.stop)
+                have = file.seek(0, os.SEEK_END)
+                if have > planned.size:
+                    have = file.truncate(0)
+                    file.seek(0)
             try:
-                with closing(client.stream(remote, have)) as pieces, _flushing(file.fileno()) as written:
-                    for piece in pieces:
-                        with disk_errors(cache.root):
-                            _write(file, piece)
-                        digest.update(piece)
-                        written(len(piece))
-                break
+                with Follower(file.fileno(), planned.hasher()) as follower:
+                    follower.upto(have)
+                    with closing(client.stream(remote, have)) as pieces, _flushing(file.fileno()) as written:
+                        for piece in pieces:
+                            with disk_errors(cache.root):
+                                _write(file, piece)
+                            have += len(piece)
+                            follower.upto(have)
+                            written(len(piece))
+                    with disk_errors(cache.root):
+                        os.fsync(file.fileno())
+                        return follower.hexdigest(client.connection.stop)
             except errors.RangeIgnored:
                 if restart == _RESTARTS:
                     raise
                 # Such a server can only send the whole file.
                 with disk_errors(cache.root):
                     file.truncate(0)
-        with disk_errors(cache.root):
-            os.fsync(file.fileno())
-        return str(digest.hexdigest())
-
-
-def _hash_so_far(file: Any, planned: Planned, stop: threading.Event) -> tuple[Any, int]:
-    """The hash of what an earlier run left, and its size. The file then stands at its end."""
-    digest, have = planned.hasher(), 0
-    file.seek(0)
-    while chunk := file.read(_READ):
-        if stop.is_set():
-            raise LoadCancelled
-        digest.update(chunk)
-        have += len(chunk)
-    return digest, have
+    raise AssertionError("the loop returns or raises")
 
 
 def _write(file: Any, piece: bytes) -> None:

@@ -23,6 +23,9 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 
+import huggingface_hub
+from huggingface_hub.utils import get_session
+
 from engine.hub.connection import Connection
 from engine.hub.download import download
 from tests.support.fake_hub import FakeHub, FakeRepo, fake_hub, git_sha, sha256
@@ -70,9 +73,8 @@ def served(size: int, rate: int) -> Iterator[tuple[str, str, Pipe]]:
 
 def speed(size: int, rate: int, rounds: int, scratch_in: str | None) -> None:
     """Arms: curl; `download()` in a program that runs already, as the window does; the whole command."""
-    from huggingface_hub.utils import get_session
-
-    get_session()  # what a running program has imported long ago
+    huggingface_hub.HfApi()  # what a running program has imported long ago
+    get_session()
     say(f"{size / 1e9:.1f} GB from a local server limited to {rate / 1e6:.0f} MB/s, {rounds} rounds, random order")
     times: dict[str, list[float]] = {"curl": [], "download()": [], "command": []}
     with served(size, rate) as (endpoint, url, _), tempfile.TemporaryDirectory(dir=scratch_in) as scratch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import random
 import subprocess
@@ -28,6 +29,7 @@ from engine.hub.cache import RepoCache
 from engine.hub.connection import Connection, Patience
 from engine.hub.download import DownloadProgress, Step, discard, download
 from engine.hub.errors import DiskFull, FileChanged, HubError, RangeIgnored
+from engine.hub.follow import Follower
 from engine.hub.rate import Rate
 from tests.support.fake_hub import FakeHub, FakeRepo, Fault, fake_hub, git_sha, sha256
 
@@ -560,3 +562,47 @@ def test_speed_follows_the_last_seconds_and_survives_a_step_back() -> None:
     assert rate.left(50) == 5.0
     rate.note(30.0, 3)
     assert rate.speed is None
+
+
+@pytest.mark.parametrize("steps", [[], [1], [2**20, 2**20 + 5, 3_000_000], [3_000_000]])
+def test_the_hash_that_follows_a_file_is_the_hash_of_the_file(steps: list[int], tmp_path: Path) -> None:
+    """Whatever the pieces are, and however they are announced."""
+    data = random.Random(5).randbytes(steps[-1] if steps else 0)
+    path = tmp_path / "part"
+    with path.open("w+b", buffering=0) as file, Follower(file.fileno(), hashlib.sha256()) as follower:
+        at = 0
+        for step in steps:
+            file.write(data[at:step])
+            at = step
+            follower.upto(at)
+        assert follower.hexdigest(threading.Event()) == hashlib.sha256(data).hexdigest()
+
+
+def test_a_hash_that_is_not_wanted_any_more_ends(tmp_path: Path) -> None:
+    """Stop answers while a long file is hashed, an error of the disk is told, and no thread is left."""
+    path = tmp_path / "part"
+    path.write_bytes(bytes(1000))
+    stop = threading.Event()
+    stop.set()
+    with path.open("rb") as file:
+        with pytest.raises(OSError, match="shorter"), Follower(file.fileno(), hashlib.sha256()) as follower:
+            follower.upto(2000)
+            follower.hexdigest(threading.Event())
+        gate = threading.Event()
+        with pytest.raises(LoadCancelled), Follower(file.fileno(), Slow(gate)) as follower:
+            follower.upto(1000)
+            try:
+                follower.hexdigest(stop)
+            finally:
+                gate.set()
+    assert not [t for t in threading.enumerate() if t.name == "download hash"]
+
+
+class Slow:
+    """A hash that takes its time."""
+
+    def __init__(self, gate: threading.Event) -> None:
+        self._gate = gate
+
+    def update(self, chunk: bytes) -> None:
+        self._gate.wait(5)
