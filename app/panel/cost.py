@@ -17,7 +17,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from time import perf_counter
@@ -27,6 +26,7 @@ from PySide6.QtWidgets import QApplication, QMainWindow
 
 from app.application import make_qt
 from app.happenings import Envelope, Failed, Ids, Loaded, LoadFailed
+from app.panel.cost_record import ARMS, Arm, Run, Runs, page, problems
 from app.panel.meter import Meter
 from app.panel.panel import Panel
 from app.pump import Pump
@@ -42,47 +42,18 @@ from engine import (
     Message,
     Notice,
     PrefillProgress,
-    Ratio,
     Request,
     Round,
     Speculation,
     blocks,
     conditions,
     environment,
-    noise_band,
-    speed_ratio,
-    spread,
 )
 
-BOUND = 0.98
-"""Speed with log and panel, relative to both off, that is promised."""
 BUSY_LOAD = 0.25  # per core; as `pacenote bench`
 WARM_UP = 2
 CHAT = "cost"
 PROMPT = "Tell me a story about a lighthouse keeper and a storm."
-
-
-@dataclass(frozen=True, slots=True)
-class Arm:
-    name: str
-    log: bool
-    panel: bool
-
-
-OFF = Arm("both off", log=False, panel=False)
-AGAIN = Arm("both off again", log=False, panel=False)
-BOTH = Arm("log and panel", log=True, panel=True)
-ARMS = (OFF, AGAIN, Arm("log", log=True, panel=False), Arm("panel", log=False, panel=True), BOTH)
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """lines: that the log grew by. draws: of the panel. They prove which arm ran."""
-
-    seconds: float
-    tokens: tuple[int, ...]
-    lines: int
-    draws: int
 
 
 class _Timed:
@@ -201,11 +172,9 @@ class Bench(QObject):
             owner.deleteLater()  # by Qt, in order; Python would take the parts down in any
 
 
-def measure(
-    bench: Bench, request: Request, pairs: int, seed: int, say: Callable[[str], object]
-) -> dict[str, list[Run]]:
+def measure(bench: Bench, request: Request, pairs: int, seed: int, say: Callable[[str], object]) -> Runs:
     """Every arm once per block, in an order drawn anew; the first WARM_UP blocks are thrown away."""
-    runs: dict[str, list[Run]] = {arm.name: [] for arm in ARMS}
+    runs: Runs = {arm.name: [] for arm in ARMS}
     for number, order in enumerate(blocks(ARMS, pairs + WARM_UP, seed)):
         say(f"block {number + 1} of {pairs + WARM_UP}")
         for arm in order:
@@ -213,68 +182,6 @@ def measure(
             if number >= WARM_UP:
                 runs[arm.name].append(run)
     return runs
-
-
-def problems(runs: dict[str, list[Run]]) -> list[str]:
-    """Arms that did not do what they are called, and tokens that differ."""
-    found = []
-    reference = runs[OFF.name][0].tokens
-    for arm in ARMS:
-        if any(bool(run.lines) != arm.log for run in runs[arm.name]):
-            found.append(f"{arm.name}: the log grew in the wrong arm, or did not in the right one")
-        if any((run.draws > 1) != arm.panel for run in runs[arm.name]):  # one look when it is switched on or off
-            found.append(f"{arm.name}: the panel was drawn in the wrong arm, or was not in the right one")
-        if any(run.tokens != reference for run in runs[arm.name]):
-            found.append(f"{arm.name}: other tokens")
-    return found
-
-
-def page(info: EngineInfo, runs: dict[str, list[Run]], found: Sequence[str], stamp: str, command: str) -> Iterator[str]:
-    here, seconds = environment(), {name: [run.seconds for run in done] for name, done in runs.items()}
-    tokens = len(runs[OFF.name][0].tokens) - 1
-    control = speed_ratio(seconds[AGAIN.name], seconds[OFF.name])
-    yield "# Cost of the session log and of the open panel"
-    yield from (
-        "",
-        f"{info.name} on {info.device}, {date.today().isoformat()}. MLX {here.mlx}, PySide6 {here.pyside6}.",
-    )
-    if stamp:
-        yield from ("", f"**{stamp}**")
-    yield from (
-        "",
-        f"{tokens} tokens after the first, {len(seconds[OFF.name])} interleaved blocks in random order.",
-        "",
-    )
-    yield "| arm | tok/s: median (min - max) | speed relative to both off | lines logged | panel drawn |"
-    yield "|---|---|---|---|---|"
-    for arm in ARMS:
-        rates = spread([tokens / s for s in seconds[arm.name]])
-        ratio = _ratio(speed_ratio(seconds[arm.name], seconds[OFF.name])) if arm is not OFF else ""
-        lines, draws = (sum(getattr(r, n) for r in runs[arm.name]) / len(runs[arm.name]) for n in ("lines", "draws"))
-        rate = f"{rates.median:.1f} ({rates.minimum:.1f} - {rates.maximum:.1f})"
-        yield f"| {arm.name} | {rate} | {ratio} | {lines:.1f} | {draws:.1f} |"
-    yield from ("", f"Promised: {BOUND} with both. {verdict(seconds)}", "")
-    yield f"A/A, both off against itself: {_ratio(control)}, so noise can fake {noise_band(control):.3f}."
-    yield "Intervals: 95 % bootstrap percentiles of the median over blocks. Lines and draws are means per run: they"
-    yield "prove which arm ran."
-    yield from ("", *([f"- NOT PROVEN: {text}" for text in found] or ["Token ids of all runs are equal."]))
-    yield from ("", "## Thrown away", "", f"- {WARM_UP} blocks of {len(ARMS)} runs each before the first kept one.")
-    yield from ("", "## Not measured", "", "- Drawing the transcript. Other models, machines and displays. Energy.")
-    yield from ("", "## Repeat", "", "```sh", command, "```")
-
-
-def verdict(seconds: dict[str, list[float]]) -> str:
-    both = speed_ratio(seconds[BOTH.name], seconds[OFF.name])
-    band = noise_band(speed_ratio(seconds[AGAIN.name], seconds[OFF.name]))
-    if both.high < BOUND - band:
-        return "It falls short."
-    if both.low >= BOUND:
-        return "It holds: all of the interval is above."
-    return "Not shown: the interval reaches below, and noise may be why."
-
-
-def _ratio(ratio: Ratio) -> str:
-    return f"{ratio.median:.4f} [{ratio.low:.4f}, {ratio.high:.4f}]"
 
 
 def busy(load: Sequence[float], cores: int) -> str:
@@ -319,7 +226,7 @@ def main(argv: Sequence[str] | None = None, load: Loader = load_engine) -> int:
             theme.setParent(None)
     found = problems(runs)
     command = shlex.join(["python", "-m", "app.panel.cost", *(argv if argv is not None else sys.argv[1:])])
-    text = "\n".join(page(info, runs, found, stamp, command)) + "\n"
+    text = "\n".join(page(info, runs, found, stamp, WARM_UP, command)) + "\n"
     sys.stdout.write(text)
     asked.out.mkdir(parents=True, exist_ok=True)
     path = asked.out / f"panel-and-log-{environment().machine}-{environment().cpus}-cores-{date.today().isoformat()}.md"

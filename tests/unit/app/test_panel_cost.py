@@ -13,7 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from app.happenings import Envelope
 from app.panel import cost, live
-from app.panel.cost import ARMS, BOTH, OFF, Bench, Run, busy, main, measure, problems, verdict
+from app.panel.cost import Bench, busy, main, measure
+from app.panel.cost_record import ARMS, BOTH, OFF, Run, problems, verdict
 from app.replay import ScriptedEngine, ScriptedLoader
 from engine import LoadOptions, Message, Request
 
@@ -72,6 +73,9 @@ def test_the_verdict_needs_more_than_noise() -> None:
     even = {arm.name: [1.0, 1.001] * 15 for arm in ARMS}
     assert "holds" in verdict(even)
     assert "falls short" in verdict({**even, BOTH.name: [1.1] * 30})
+    few = {arm.name: [1.0] for arm in ARMS}
+    assert "differed from itself" in verdict({**few, "both off again": [3.0]}), "one pair on a busy machine held once"
+    assert "Not shown" in verdict({**even, BOTH.name: [1.0, 1.03] * 15})
     noisy = {**even, "both off again": [0.8, 1.3] * 15, BOTH.name: [0.9, 1.15] * 15}
     assert "Not shown" in verdict(noisy)
 
