@@ -26,9 +26,11 @@ def times(outcome: Outcome) -> list[str]:
                 f"{outcome.rate(arm.name):.1f}",
                 f"{stats.acceptance_rate:.3f}" if stats and stats.drafted else "",
                 f"{stats.mean_acceptance_length:.2f}" if stats and stats.drafted else "",
+                " / ".join(f"{rate:.2f}" for rate in stats.per_position) if stats else "",
             )
         )
-    return table(("arm", "median s", "min - max s", "n", "tok/s", "acceptance", "mean acceptance length"), rows)
+    header = ("arm", "median s", "min - max s", "n", "tok/s", "acceptance", "mean acceptance length", "per position")
+    return table(header, rows)
 
 
 def ratios(outcome: Outcome) -> list[str]:

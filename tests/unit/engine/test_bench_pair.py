@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,13 @@ def test_record_holds_the_numbers(rig: Rig, tmp_path: Path, capsys: pytest.Captu
         row = cells(text, name)
         median, low, high = sorted(seconds[name])[1], min(seconds[name]), max(seconds[name])
         assert row[1:5] == [f"{median:.4f}", f"{low:.4f} - {high:.4f}", "3", f"{5 / median:.1f}"]
+        stats = [s["sample"]["stats"] for s in samples if s["arm"] == name]
+        tried, taken = (
+            [sum(column) for column in zip_longest(*(s[key] for s in stats), fillvalue=0)]
+            for key in ("drafted_at", "accepted_at")
+        )
+        assert row[5] == (f"{sum(taken) / sum(tried):.3f}" if tried else "")
+        assert row[7] == " / ".join(f"{a / d:.2f}" for a, d in zip(taken, tried, strict=True))
     for arm in (QUANTIZED, DENSE):
         ratios = sorted(a / b for a, b in zip(seconds["classic"], seconds[f"block 3, {arm} head"], strict=True))
         assert cells(text, f"block 3, {arm} head / classic")[1] == f"{ratios[1]:.4f}"
