@@ -85,9 +85,17 @@ class Composer(QWidget):
         layout.setSpacing(4)
         layout.addWidget(self._hint)
         layout.addWidget(self._frame)
-        self.setFocusProxy(self.box)
+        # In the order of the eye. No focus proxy: Tab would step over what comes before the box.
+        QWidget.setTabOrder(self.chips, self.more)
+        QWidget.setTabOrder(self.more, self.box)
+        QWidget.setTabOrder(self.box, self.button)
         self.set_send_with("enter")
         self._refresh()
+
+    @Slot()
+    def setFocus(self) -> None:  # type: ignore[override]
+        """Write."""
+        self.box.setFocus()
 
     # state
 

@@ -1,7 +1,7 @@
 """The real window in a process of its own, driven from inside. Run by the tests of this folder, with a mode:
 
 script: a scripted engine streams slowly; every 40 ms a line `progress <seconds> <characters on screen>`.
-real: the bundled demo pair answers twice, is stopped once and verified once; one line of JSON says how it went.
+real: the bundled demo pair answers twice, is stopped once, goes on, is verified twice; one line of JSON tells of it.
 look: no engine; one line of JSON with what the store holds and the window shows.
 """
 
@@ -108,12 +108,19 @@ def real() -> None:
     last = window.transcript.items[-1]
     window.transcript.check.emit(last.id)
     driver.until(lambda: services.checks.item_of(last.id) is None)
-    services.change_settings(dataclasses.replace(services.settings, max_tokens=2000))
+    services.change_settings(dataclasses.replace(services.settings, max_tokens=80))
     driver.ask("How do I boil an egg?")
     driver.until(lambda: len(window.transcript.items[-1].content) > 40)
     window.actions_by_key["stop"].trigger()
     driver.until(driver.idle)
     shown = driver.report()
+    window.go_on()
+    driver.until(driver.idle)
+    last = window.transcript.items[-1]
+    window.transcript.check.emit(last.id)
+    driver.until(lambda: services.checks.item_of(last.id) is None)
+    went_on = driver.report()[-1]
+    trace = services.chats.trace_of(last.id)
     texts = []
     for how in ("off", "always"):
         services.change_settings(
@@ -126,6 +133,8 @@ def real() -> None:
     window.panel.tick()
     outcome = {
         "texts": texts,
+        "went_on": went_on,
+        "marked": sum(1 for _ in trace.marks("answer")) if trace is not None else 0,
         "messages": shown,
         "name": info.name,
         "badge": window.panel.badge.text(),

@@ -52,6 +52,7 @@ class TextPart(Marked, QTextBrowser):
         super().__init__(parent)
         use_class(self, style)
         self.soft = style == "reasoning"
+        self.setAccessibleName("Reasoning" if self.soft else "Text")
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -194,6 +195,10 @@ class Prose(TextPart):
 
 class Table(TextPart):
     """One table as a grid. Replaced whole while it grows."""
+
+    def __init__(self, parent: QWidget | None = None, *, style: str = "prose") -> None:
+        super().__init__(parent, style=style)
+        self.setAccessibleName("Table")
 
     def mark(self, marking: Marking, source: str, offset: int) -> None:
         # As it is in the document: `toPlainText` may leave out what positions count.

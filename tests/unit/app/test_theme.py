@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.theme import DARK, LIGHT, Roles, Theme
 from app.theme.icons import _PATHS, icon
 from app.theme.manager import current
-from app.theme.style import style_sheet
+from app.theme.style import _SHEET, style_sheet
 from app.theme.tokens import TEXT_PAIRS, contrast
 from engine import STAGES
 
@@ -44,6 +44,33 @@ def test_the_sheet_uses_roles_only(roles: Roles) -> None:
     known = {getattr(roles, name) for name in roles.__slots__}
     assert set(re.findall(r"#[0-9a-f]{6}\b", sheet)) <= known
     assert "$" not in sheet
+
+
+GROUNDS = ("bg", "bg_raised", "bg_sunken")
+
+
+@pytest.mark.parametrize("roles", [LIGHT, DARK], ids=lambda roles: roles.name)
+def test_every_text_colour_of_the_sheet_is_legible_where_it_stands(roles: Roles) -> None:
+    """Of each rule with a colour: on its own ground, or, where it has none, on every ground of the window."""
+    rules = re.findall(r"([^{}]+)\{([^}]*)\}", _SHEET.template.replace("${", "$").replace("}px", "px"))
+    checked = 0
+    for selector, body in rules:
+        found = dict(re.findall(r"(?<![-\w])(color|background):\s*\$(\w+)", body))
+        if "color" not in found:
+            continue
+        for ground in [found["background"]] if "background" in found else GROUNDS:
+            checked += 1
+            ratio = contrast(getattr(roles, found["color"]), getattr(roles, ground))
+            assert ratio >= 4.5, f"{selector.strip()}: {found['color']} on {ground} has {ratio:.2f}"
+    assert checked > 30
+
+
+@pytest.mark.parametrize("roles", [LIGHT, DARK], ids=lambda roles: roles.name)
+def test_code_is_legible_on_every_ground_that_it_stands_on(roles: Roles) -> None:
+    """In its block, and marked by the speculation view's pointer."""
+    for name in ("keyword", "string", "number", "name", "comment"):
+        assert contrast(getattr(roles, f"code_{name}"), roles.bg_sunken) >= 4.5
+    assert contrast(roles.text, roles.selection) >= 4.5
 
 
 def test_switching_changes_palette_and_roles_at_once(qapp: QApplication, qtbot: QtBot) -> None:

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from app.chat import reply
 from app.chat import transcript as module
 from app.chat.item import Item
 from app.chat.markdown.body import Body
@@ -91,7 +92,7 @@ def test_a_page_of_new_messages_is_made_in_turns(
     for _ in range(12):
         transcript.prepare_next()
         counts.append(seen())
-    assert counts[0] == 1
+    assert counts[0] <= 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(counts))
     assert counts[-1] >= 3
     views = [v for n in range(200) if (v := transcript.view(n)) is not None]
@@ -291,6 +292,27 @@ def test_many_changes_in_one_turn_are_drawn_once(qtbot: QtBot, transcript: Trans
     assert view.body.source == item.content
 
 
+def test_drawing_leaves_the_time_to_the_engine(transcript: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug 5: live Markdown slowed generation to a third. Drawing that takes long is asked for less often."""
+    item = Item(1, "assistant", "some text", state=State.STREAMING)
+    transcript.set_items([item])
+    view = transcript.view(1)
+    assert isinstance(view, ReplyView)
+    clock = [100.0]
+    monkeypatch.setattr(reply, "perf_counter", lambda: clock[0])
+
+    def slow(*_: object, **__: object) -> None:
+        clock[0] += 0.2
+
+    monkeypatch.setattr(view.body, "set_source", slow)
+    view.refresh()
+    assert view.wait_ms() >= 999  # five times as long as it took
+    clock[0] += 0.6
+    assert 395 <= view.wait_ms() <= 400
+    item.state = State.COMPLETE
+    assert view.wait_ms() == 0, "the end is drawn at once"
+
+
 def test_a_long_reply_that_comes_at_once_is_drawn_in_turns(qtbot: QtBot, transcript: Transcript) -> None:
     """Opening a chat must not wait for all of a long reply."""
     item = Item(1, "assistant", LONG * 3, state=State.COMPLETE)
@@ -298,7 +320,7 @@ def test_a_long_reply_that_comes_at_once_is_drawn_in_turns(qtbot: QtBot, transcr
     view = transcript.view(1)
     assert isinstance(view, ReplyView)
     assert view.behind
-    qtbot.waitUntil(lambda: transcript.up_to_date, timeout=10_000)
+    qtbot.waitUntil(lambda: transcript.up_to_date, timeout=60_000)
     assert not view.behind
     whole = Body()
     whole.set_source(item.content, complete=True)
