@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.backend import mlx_version
-from engine.events import EngineInfo, Notice
+from engine.events import EngineInfo, ExactnessState, Notice
 from engine.exactness.cache import verdict_key
 from engine.session import disk
 from engine.session.boundaries import Boundaries
@@ -24,6 +24,8 @@ class KeptChat:
             "the compute policy": target.backend.words(),
             "the drafter": f"{info.drafter.source}, {info.drafter.representation}" if info.drafter else "",
             # Device, system build, activation type, preloaded libraries: whatever else chooses kernels.
+            # Inexact blocks write other bytes into the caches; they must not outlive the permission.
+            "the permission of inexact speculation": str(info.verdict.state is ExactnessState.INEXACT_ALLOWED),
             "this machine": verdict_key(info.weights_hash, target.backend, target.dtype, ()),
         }
 

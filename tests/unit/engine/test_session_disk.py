@@ -14,6 +14,7 @@ import mlx.core as mx
 import pytest
 
 from engine import Engine, Message, Notice, Request, Speculation
+from engine.events import ExactnessState
 from engine.loading import Pair
 from engine.session import Boundary, disk
 from tests.support.chat import Chat, assert_same_caches, write
@@ -150,6 +151,21 @@ def test_other_weights_discard_it(pair: Pair, tmp_path: Path) -> None:
     other.restore_chat(path)
     _, events = write(other, Request((Message("user", "fox"),), max_tokens=2))
     assert "the model's weights changed" in notices(events)[0] or "this machine changed" in notices(events)[0]
+
+
+def test_a_chat_written_inexactly_is_read_again_once_that_is_forbidden(pair: Pair, tmp_path: Path) -> None:
+    """Its caches hold bytes that classic decode would not have written; the next reply must not rest on them."""
+    path = tmp_path / "chat.safetensors"
+    verdict = replace(pair.info.verdict, state=ExactnessState.INEXACT_ALLOWED)
+    inexact = replace(pair, info=replace(pair.info, verdict=verdict))
+    talked(Engine(inexact)).engine.save_chat(path)
+    allowed, forbidden = Engine(inexact), Engine(pair)
+    allowed.restore_chat(path)
+    assert allowed.boundary_bytes > 0
+    forbidden.restore_chat(path)
+    assert forbidden.boundary_bytes == 0
+    _, events = write(forbidden, Request((Message("user", "x"),), max_tokens=2))
+    assert "the permission of inexact speculation changed" in notices(events)[0]
 
 
 def test_a_full_disk_leaves_what_was_there_and_says_so(
