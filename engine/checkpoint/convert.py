@@ -40,7 +40,10 @@ def quantize_drafter(source: Checkpoint, target: Checkpoint, folder: Path) -> Co
     """
     require_absent(folder)
     plan = target_plan(target)
-    tensors = read_head(source, target.text_config)
+    try:
+        tensors = read_head(source, target.text_config)
+    except CheckpointError as error:  # in the words of a load, where other things are kept
+        raise CheckpointError(error.what, kept="Nothing was written.", todo=error.todo, detail=error.detail) from error
     if tensors.packed:
         raise CheckpointError(
             f"The head in {source.path.name} is quantized already.",
@@ -85,7 +88,7 @@ def target_plan(target: Checkpoint) -> Plan:
     block = target.quantization()
     if block is None:
         raise CheckpointError(
-            f"{target.path.name} is not quantized, so there is no scheme to take from it.",
+            f"{target.path.name} is not quantized in MLX's way, so there is no scheme to take from it.",
             kept="Nothing was written. At load a head is quantized in its own scheme.",
             todo="Name the quantized model that the head will be used with.",
         )

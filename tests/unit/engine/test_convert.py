@@ -221,6 +221,15 @@ def test_a_quantized_head_and_a_taken_place_are_refused(
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]
 
 
+def test_a_head_of_another_model_is_refused_and_it_says_that_nothing_was_written(
+    folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    other = open_folder(write_head(tmp_path / "other", Shape(hidden_size=96)))
+    with pytest.raises(CheckpointError, match="this model needs") as caught:
+        quantize_drafter(other, open_folder(folders[0]), tmp_path / "out")
+    assert caught.value.kept == "Nothing was written."
+
+
 def test_a_kill_at_any_step_leaves_no_half_checkpoint(folders: tuple[Path, Path], tmp_path: Path) -> None:
     """SIGKILL before each operation on the folder: what lies there is nothing, or everything. Leftovers go."""
     folder = tmp_path / "out" / "head"
