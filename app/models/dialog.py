@@ -82,7 +82,7 @@ class ModelsDialog(QDialog):
         layout.addLayout(_row(self._memory, None, self.unload))
         shelf.changed.connect(self.refresh)
         shelf.progressed.connect(self._on_progress)
-        shelf.token_failed.connect(self._on_token_failed)
+        shelf.failed.connect(self._on_failed)
         shelf.token_kept.connect(self._on_token_kept)
         loader.changed.connect(self.refresh)
         loader.progressed.connect(self.refresh)
@@ -255,7 +255,7 @@ class ModelsDialog(QDialog):
             self._access = ""
 
     @Slot(dict)
-    def _on_token_failed(self, error: dict[str, str]) -> None:
+    def _on_failed(self, error: dict[str, str]) -> None:
         self.error.show_error(error, ("dismiss", "OK"))
         self.error.show()
 

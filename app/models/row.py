@@ -101,6 +101,8 @@ class Row(QFrame):
         self._bar.setVisible(entry.state is State.BUSY)
         self._figures.setVisible(entry.state is State.BUSY)
         self.show_progress(entry.progress)
+        if entry.stopping:
+            self._figures.setText("Pausing; what arrived is kept")
         self._error.setVisible(bool(entry.error) and not broken)
         if entry.error and not broken:
             extra = (("page", "Licence page"), ("token", "Enter a token…")) if entry.access else ()
@@ -177,7 +179,7 @@ def fit_words(entry: Entry) -> str:
 
 def actions(entry: Entry, *, in_use: bool) -> list[str]:
     if entry.state is State.BUSY:
-        return ["pause", "cancel"]
+        return [] if entry.stopping else ["pause", "cancel"]
     if entry.state is State.HERE:
         does_not = entry.fit is not None and entry.fit.verdict is FitVerdict.NOT
         load = "reload" if in_use else "anyway" if does_not else "load"

@@ -51,7 +51,8 @@ class Entry:
 
     key: repo or folder of the target, as it is loaded. head: the same for its head, "" for inside or none.
     pair: from the catalogue. kept: bytes of a download that was not finished. error: the last failure, as a dict;
-    access: it asks for a token or a licence. fit_error: why nobody knows whether it fits.
+    access: it asks for a token or a licence. stopping: a pause was asked for.
+    fit_error: why nobody knows whether it fits.
     """
 
     key: str
@@ -68,6 +69,7 @@ class Entry:
     progress: DownloadProgress | None = None
     error: dict[str, str] = field(default_factory=dict)
     access: bool = False
+    stopping: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,12 +82,12 @@ class Looked:
 class Shelf(QObject):
     """changed: the entries are others, or say other things. progressed: a download's figures (key).
 
-    token_failed: the sentence why. token_kept: "" or why it is not in the keychain.
+    failed: an error that belongs to no entry, as a dict. token_kept: "" or why it is not in the keychain.
     """
 
     changed = Signal()
     progressed = Signal(str)
-    token_failed = Signal(dict)
+    failed = Signal(dict)
     token_kept = Signal(str)
     bug = Signal(str)
 
@@ -104,6 +106,7 @@ class Shelf(QObject):
         self._errors: dict[str, tuple[dict[str, str], bool]] = {}
         self._remote: dict[str, Fit | str] = {}
         self._unwanted: set[str] = set()
+        self._stopping: set[str] = set()
         self._again = False
         self.held: Callable[[], int] = lambda: 0
         """Bytes that the model in use gives back when another takes its place."""
@@ -199,13 +202,17 @@ class Shelf(QObject):
         self.changed.emit()
 
     def pause(self, key: str) -> None:
-        self.jobs.stop(key)
+        """A transfer that stalls notices it within its patience, so that is told."""
+        if self.jobs.running(key):
+            self._stopping.add(key)
+            self.jobs.stop(key)
+            self.changed.emit()
 
     def discard(self, key: str) -> None:
         """Delete what is half there; where the download runs, as soon as it has stopped."""
         if self.jobs.running(key):
             self._unwanted.add(key)
-            self.jobs.stop(key)
+            self.pause(key)
             return
         entry = self.entry(key)
         head = entry.pair.head if entry is not None and entry.pair is not None else ""
@@ -244,6 +251,8 @@ class Shelf(QObject):
 
     @Slot(str, object)
     def _on_done(self, key: str, value: object) -> None:
+        self._stopping.discard(key)
+        self._unwanted.discard(key)
         if isinstance(value, Looked):
             self._looked = value
             if self._again:
@@ -265,11 +274,13 @@ class Shelf(QObject):
         if known is None and not isinstance(error, LoadCancelled):
             self.bug.emit(trace)
             known = {"what": "Pacenote made a mistake.", "kept": "", "todo": "Try again.", "detail": trace}
-        if key == TOKEN:
-            self.token_failed.emit(known or {})
+        self._stopping.discard(key)
+        if key in (TOKEN, LOOK):
+            if known is not None:
+                self.failed.emit(known)
         elif key.startswith(FIT):
             self._remote[key.removeprefix(FIT)] = known["what"] if known is not None else ""
-        elif key != LOOK:
+        else:
             if known is not None:
                 access = isinstance(error, HubError) and error.status in _WANTS_ACCESS
                 self._errors[key] = known, access
@@ -324,7 +335,8 @@ class Shelf(QObject):
 
     def _with_job(self, entry: Entry) -> Entry:
         if self.jobs.running(entry.key):
-            return replace(entry, state=State.BUSY, progress=self._progress.get(entry.key))
+            stopping = entry.key in self._stopping
+            return replace(entry, state=State.BUSY, progress=self._progress.get(entry.key), stopping=stopping)
         if entry.key in self._errors:
             error, access = self._errors[entry.key]
             return replace(entry, error=error, access=access)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.hub import errors
+from engine.hub.cache import disk_errors
 from engine.hub.connection import Connection
 from engine.hub.download import DownloadProgress, Step, discard, download
 from engine.hub.types import CataloguePair, Fit, Found
@@ -78,7 +79,8 @@ class Hub:
         folder = self.head_folder(original)
         if folder.is_dir():
             return folder
-        self.heads.mkdir(parents=True, exist_ok=True)
+        with disk_errors(self.heads):
+            self.heads.mkdir(parents=True, exist_ok=True)
         connection = self._connection(stop)
         extract_drafter(
             connection, original, folder, progress=lambda now, all_: progress(DownloadProgress(Step.HEAD, now, all_))

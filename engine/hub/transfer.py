@@ -72,13 +72,19 @@ def fetch_file(
         # Another program may have finished it while this one waited.
         if not cache.has(repo.revision, planned.name, planned.etag, planned.size):
             remote = client.open(repo, planned.name)
-            if (remote.etag, remote.size) != (planned.etag, planned.size):
+            if _is_another(remote, planned):
                 raise errors.changed(
                     planned.name,
                     f"ETag {planned.etag} became {remote.etag}, {planned.size} bytes {remote.size}",
                 )
             _fetch(client, remote, planned, cache)
         cache.link(repo.revision, planned.name, planned.etag)
+
+
+def _is_another(remote: RemoteFile, planned: Planned) -> bool:
+    """Whether the file is not the planned one. A proxy's own ETag says nothing about that; the hash will."""
+    comparable = len(remote.etag) == len(planned.etag) or not planned.verifiable
+    return remote.size != planned.size or (comparable and remote.etag != planned.etag)
 
 
 def _fetch(client: RangeClient, remote: RemoteFile, planned: Planned, cache: RepoCache) -> None:

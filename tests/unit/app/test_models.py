@@ -31,6 +31,7 @@ from engine import (
     Fit,
     Found,
     HubError,
+    KnownError,
     LoadOptions,
     LocalModel,
     Need,
@@ -159,6 +160,7 @@ def test_pause_go_on_and_cancel(qtbot: QtBot, window: ModelsDialog, shelf: Shelf
     assert row.offered() == ["pause", "cancel"]
     assert "5.92 GiB of 16.00 GiB · 91.6 MiB/s · about 2 min left · 4 of 9 files" in row.text
     row.press("pause")
+    assert (row.offered(), "Pausing" in row.text) == ([], True)
     settle(qtbot, shelf)
     assert row.offered() == ["discard", "resume"]
     assert "5.92 GiB of unfinished files kept" in row.text
@@ -415,3 +417,16 @@ def test_words_for_progress_and_facts() -> None:
     )
     here = Entry("a/b", "a/b", State.HERE, size=GIB, quantization="none", has_head=False)
     assert facts(here, in_use=True) == ["in use", "1.00 GiB", "16 bit", "no MTP head: plain decoding"]
+
+
+def test_a_damaged_catalogue_is_told_and_the_rest_works(
+    qtbot: QtBot, window: ModelsDialog, shelf: Shelf, hub: ScriptedHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged() -> None:
+        raise KnownError("The catalogue cannot be read.", todo="Install Pacenote again.")
+
+    monkeypatch.setattr(hub, "catalogue", damaged)
+    shelf.refresh()
+    settle(qtbot, shelf)
+    assert "The catalogue cannot be read." in window.error.text
+    assert DEMO in window.rows

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,6 +32,7 @@ from engine.hub.connection import Connection, Patience
 from engine.hub.download import DownloadProgress, Step, discard, download
 from engine.hub.errors import DiskFull, FileChanged, HubError, RangeIgnored
 from engine.hub.follow import Follower
+from engine.hub.hub import Hub
 from engine.hub.rate import Rate
 from tests.support.fake_hub import FakeHub, FakeRepo, Fault, fake_hub, git_sha, sha256
 
@@ -46,7 +48,9 @@ FILES = {
     ".gitattributes": b"*.safetensors filter=lfs",
 }
 TOTAL = sum(len(data) for name, data in FILES.items() if downloads.wanted(name))
-IMPATIENT = Patience(tries=2, first_wait=0.0, longest_wait=0.0, stall=0.3)
+IMPATIENT = Patience(tries=2, first_wait=0.0, longest_wait=0.0, stall=30.0)
+HASTY = replace(IMPATIENT, stall=0.3)
+"""For servers that stall. On a busy machine one that does not may answer later than this."""
 STORED = "GET .*00002-of.*safetensors$"
 
 
@@ -69,7 +73,8 @@ def hub(server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
 
 
 def connection(hub: FakeHub, token: str | None = None, patience: Patience = IMPATIENT) -> Connection:
-    return Connection(hub.endpoint, token, patience)
+    stalls = any(fault.stall is not None for fault in hub.faults)
+    return Connection(hub.endpoint, token, HASTY if stalls else patience)
 
 
 def place() -> RepoCache:
@@ -240,7 +245,7 @@ def without_ranges(hub: FakeHub) -> None:
         (faulty(Fault(STORED, times=9, cut=0)), None, HubError, ("does not answer", "network")),
         (faulty(Fault(STORED, times=9, stall=0)), None, HubError, ("does not answer", "network")),
         (faulty(Fault(STORED, times=9, circle=True)), None, HubError, ("circles", "HF_ENDPOINT")),
-        (faulty(Fault("00002-of", times=99, etag="another")), None, FileChanged, ("changed on the hub", "Start again")),
+        (faulty(Fault("00002-of", times=99, etag=64 * "a")), None, FileChanged, ("changed on the hub", "Start again")),
         (faulty(Fault(STORED, times=9, flip=True)), None, HubError, ("arrived damaged twice", "proxy")),
         (faulty(Fault(STORED, times=9, more=5)), None, HubError, ("sent more", "proxy")),
         (without_ranges, None, RangeIgnored, ("ignores byte ranges", "another mirror")),
@@ -608,3 +613,47 @@ class Slow:
     def update(self, chunk: bytes) -> None:
         self._stop.set()
         threading.Event().wait(0.5)
+
+
+def test_an_etag_of_a_proxys_own_does_not_stop_a_download(hub: FakeHub) -> None:
+    """It is no hash, so it says nothing about the file; the hash that the hub lists does."""
+    hub.faults = [Fault("HEAD .*00002-of", times=99, etag="proxy-7")]
+    download(connection(hub), REPO)
+    assert whole()
+
+
+def test_a_proxy_of_the_environment_is_used(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host itself does not exist here; only the proxy can answer for it."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", hub.endpoint)
+    monkeypatch.setenv("http_proxy", hub.endpoint)
+    huggingface_hub.close_session()
+    try:
+        assert downloads.plan(Connection("http://hub.invalid", None, IMPATIENT), REPO).total == TOTAL
+    finally:
+        huggingface_hub.close_session()
+    assert hub.seen[0].path.startswith("http://hub.invalid/api/models/")
+
+
+def test_a_token_is_tested_before_it_is_used(hub: FakeHub, tmp_path: Path) -> None:
+    """A right one names its owner, a wrong one is a sentence, and neither is written anywhere."""
+    of = Hub(tmp_path / "heads", endpoint=hub.endpoint)
+    assert of.owner("hf_good") == "someone"
+    with pytest.raises(HubError, match="does not know this token"):
+        of.owner("hf_bad")
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and b"hf_" in p.read_bytes()]
+
+
+def test_the_environments_token_comes_before_the_kept_one(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = Hub(tmp_path / "heads", token="hf_kept", endpoint=hub.endpoint)
+    hub.tokens = {"hf_good", "hf_kept"}
+    of.download(REPO, threading.Event(), lambda step: None)
+    assert {s.token for s in hub.seen if s.origin == "hub"} == {"hf_kept"}
+    hub.seen = []
+    monkeypatch.setenv("HF_TOKEN", "hf_good")
+    of.download(REPO, threading.Event(), lambda step: None)
+    assert {s.token for s in hub.seen if s.origin == "hub"} == {"hf_good"}
+    hub.tokens = {"hf_good"}
