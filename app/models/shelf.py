@@ -45,6 +45,9 @@ class State(StrEnum):
     BROKEN = "cannot be used"
 
 
+_ORDER = (State.HERE, State.BROKEN, State.BUSY, State.BEGUN, State.AWAY)
+
+
 @dataclass(frozen=True)
 class Entry:
     """One line of the window.
@@ -132,15 +135,15 @@ class Shelf(QObject):
         found, pairs = self._looked.found, {pair.target: pair for pair in self._looked.pairs}
         kept = {begun.repo: begun.kept for begun in found.begun}
         here = [self._demo(), *(self._local(model, pairs.get(model.place)) for model in found.models)]
-        names = {entry.key for entry in here}
         away = [self._away(key, pair, kept) for key, pair in (pairs | self._others(kept, pairs)).items()]
         broken = [
             Entry(b.place, b.place, State.BROKEN, error={"what": b.reason, "kept": "", "todo": "", "detail": ""})
             for b in found.unusable
             if b.place not in kept
         ]
-        away.sort(key=lambda entry: entry.state is State.AWAY)
-        return [self._with_job(e) for e in (*here, *broken, *(e for e in away if e.key not in names))]
+        names = {entry.key for entry in (*here, *broken)}
+        shown = [self._with_job(e) for e in (*here, *broken, *(e for e in away if e.key not in names))]
+        return sorted(shown, key=lambda entry: _ORDER.index(entry.state))
 
     def entry(self, key: str) -> Entry | None:
         return next((entry for entry in self.entries() if entry.key == key), None)

@@ -83,7 +83,8 @@ def _fit_of(place: str, context: int | None) -> str:
 
 
 def _check() -> int:
-    from engine.hub.catalogue import catalogue, check
+    from engine.hub.catalogue import catalogue
+    from engine.hub.check import check
     from engine.hub.connection import Connection
 
     wrong = 0

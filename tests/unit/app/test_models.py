@@ -430,3 +430,20 @@ def test_a_damaged_catalogue_is_told_and_the_rest_works(
     settle(qtbot, shelf)
     assert "The catalogue cannot be read." in window.error.text
     assert DEMO in window.rows
+
+
+def test_every_model_stands_once_and_in_one_place(
+    qtbot: QtBot, window: ModelsDialog, shelf: Shelf, hub: ScriptedHub
+) -> None:
+    """A broken one of the catalogue, and one that is here while its head is fetched."""
+    hub.found = Found((LocalModel(BIG, "", False, GIB, "", 0),), (Unusable(NINE, "A shard is missing."),))
+    shelf.refresh()
+    settle(qtbot, shelf)
+    held(qtbot, shelf, hub, BIG)
+    entries = shelf.entries()
+    assert len({e.key for e in entries}) == len(entries)
+    assert [e.key for e in entries[:3]] == [DEMO, NINE, BIG]
+    assert [e.state for e in entries[:3]] == [State.HERE, State.BROKEN, State.BUSY]
+    assert [title for title, _ in window._shown] == sorted(
+        (t for t, _ in window._shown), key=lambda t: t != dialogs.HERE
+    )

@@ -15,7 +15,8 @@ from engine.cli.main import main
 from engine.errors import KnownError
 from engine.hub import catalogue as catalogues
 from engine.hub.cache import RepoCache
-from engine.hub.catalogue import catalogue, check
+from engine.hub.catalogue import catalogue
+from engine.hub.check import check
 from engine.hub.connection import Connection, Patience
 from engine.hub.download import download
 from engine.hub.errors import HubError
