@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 
@@ -11,10 +12,15 @@ from PySide6.QtCore import Qt, QTimer, Slot
 BEAT_MS = 20
 
 
-def waited_ms() -> float:
-    """Milliseconds for which threads of this process were ready to run and had no core. 0 where nobody tells."""
+def waited_ms(*, gui: bool = True) -> float:
+    """Milliseconds for which threads of this process were ready to run and had no core. 0 where nobody tells.
+
+    gui: count the GUI thread too.
+    """
     total = 0
     for path in Path("/proc/self/task").glob("*/schedstat"):
+        if not gui and path.parent.name == str(os.getpid()):
+            continue
         with contextlib.suppress(OSError, ValueError, IndexError):
             total += int(path.read_text().split()[1])
     return total / 1e6

@@ -75,6 +75,8 @@ class Studio:
         for mode in modes:
             self.application.theme.set_mode(mode)
             self.settle(250)
+            # A slow machine may need longer to draw all of it.
+            self.until(self._drawn)
             path = self.out / f"{name}-{mode}.png"
             self.window.grab().save(str(path))
             print(path)  # noqa: T201
@@ -133,6 +135,9 @@ class Studio:
 
     def _loaded(self) -> bool:
         return not self.services.loader.loading
+
+    def _drawn(self) -> bool:
+        return self.window.transcript.up_to_date
 
     def _idle(self) -> bool:
         return not self.services.generations.live_conversations()
