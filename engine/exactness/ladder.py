@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf, isfinite
 from time import perf_counter
 
 import mlx.core as mx
@@ -295,11 +296,16 @@ def _fastest(target: Target, exact: list[tuple[Candidate, ProbeResult]]) -> tupl
         return exact[0], 1.0
     most = max(len(result.passed) for _, result in exact)
     best = [(c, r) for c, r in exact if len(r.passed) == most]
-    times = []
-    for candidate, _ in best:
-        try_on(target, candidate)
-        times.append(verify_ms(target))
-    try_on(target, Candidate(Stock(), Attention.BLOCK))
-    stock = verify_ms(target)
+    times = [_timed(target, candidate) for candidate, _ in best]
+    stock = _timed(target, Candidate(Stock(), Attention.BLOCK))
     fastest = times.index(min(times))
-    return best[fastest], times[fastest] / stock
+    return best[fastest], times[fastest] / stock if isfinite(stock) else 1.0
+
+
+def _timed(target: Target, candidate: Candidate) -> float:
+    """Milliseconds of a verify forward; endless for kernels that cannot run: stock ones may have failed the probe."""
+    try_on(target, candidate)
+    try:
+        return verify_ms(target)
+    except RuntimeError:
+        return inf

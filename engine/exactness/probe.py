@@ -198,22 +198,27 @@ def probe(
     longest = max(widths)
     failures: dict[int, str] = {}
     inputs = reached = 0
-    for n, context in enumerate(contexts(target, longest, context_length, seed)):
-        left = [w for w in widths if w not in failures]
-        if not left:
-            break
-        chain = run_chain(target, context, 2 * max(left))
-        for width in left:
-            if cancel is not None and cancel.is_set():
-                raise LoadCancelled
-            kept = 1 + (n % (width - 1)) if width > 2 else 1  # another cut in every context
-            try:
-                what = compare(target, context, chain, width, kept)
-            except Exception as e:  # noqa: BLE001  the reason goes into the verdict
-                what = f"{type(e).__name__}: {e}"
-            inputs += 1
-            if what:
-                failures[width] = f"{what}, {context.words}"
-        reached = max(reached, context.start.length + 2 * longest)
+    try:
+        for n, context in enumerate(contexts(target, longest, context_length, seed)):
+            left = [w for w in widths if w not in failures]
+            if not left:
+                break
+            chain = run_chain(target, context, 2 * max(left))
+            for width in left:
+                if cancel is not None and cancel.is_set():
+                    raise LoadCancelled
+                kept = 1 + (n % (width - 1)) if width > 2 else 1  # another cut in every context
+                try:
+                    what = compare(target, context, chain, width, kept)
+                except Exception as e:  # noqa: BLE001  the reason goes into the verdict
+                    what = f"{type(e).__name__}: {e}"
+                inputs += 1
+                if what:
+                    failures[width] = f"{what}, {context.words}"
+            reached = max(reached, context.start.length + 2 * longest)
+    except LoadCancelled:
+        raise
+    except Exception as e:  # noqa: BLE001  no chain, so nothing was compared
+        failures |= {w: f"single steps fail: {type(e).__name__}: {e}" for w in widths if w not in failures}
     passed = tuple(w for w in widths if w not in failures)
     return ProbeResult(passed, tuple(sorted(failures.items())), inputs, reached, perf_counter() - started)

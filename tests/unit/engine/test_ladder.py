@@ -129,6 +129,24 @@ def test_an_unknown_mlx_version_is_not_trusted_on_a_mac(target: Target, monkeypa
     assert "newer than the routing table" in why
 
 
+def test_a_stock_kernel_that_cannot_run_does_not_stop_the_load(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails the probe; and nothing can be compared with its time."""
+    right = mx.quantized_matmul
+
+    def no_three_rows(x: mx.array, w: mx.array, *rest: mx.array, **kwargs: object) -> mx.array:
+        if w.ndim == 2 and x.shape[-2] == 3:
+            raise RuntimeError("no kernel for 3 rows")
+        return right(x, w, *rest, **kwargs)
+
+    monkeypatch.setattr(probe, "THRESHOLDS", ())
+    monkeypatch.setattr(mx, "quantized_matmul", no_three_rows)
+    verdict = ladder.decide(target, (2, 3)).verdict
+    assert verdict.widths == (2, 3)
+    assert not verdict.kernel.startswith("stock")
+    assert "no kernel for 3 rows" in verdict.reason
+    assert verdict.cost == 1.0
+
+
 def test_a_gpu_that_the_table_cannot_read_is_not_trusted(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """Off Metal the probe alone decides; on Metal nothing shows then that a block has one row's kernel."""
     for device, trusted in ((Device.METAL, ()), (Device.CUDA, (2, 3))):

@@ -8,6 +8,7 @@ import mlx.core as mx
 import pytest
 
 from engine.exactness import ladder
+from engine.exactness import probe as probes
 from engine.exactness.probe import contexts, probe, same_bytes
 from engine.loading import Pair
 from engine.target import Target
@@ -104,6 +105,18 @@ def test_nan_and_exceptions_are_failures(stock: Target, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(RecordingDeltaNet, "_recording_forward", broken)
     assert probe(stock, (2,)).failures == ((2, "RuntimeError: no kernel for this shape, after 8 tokens"),)
+
+
+def test_a_chain_that_cannot_run_is_a_failure(stock: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model then loads and declines; memory that is too small for long contexts must not keep it from chatting."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(probes, "_synthetic", broken)
+    result = probe(stock, (2, 3))
+    assert result.passed == ()
+    assert result.failures == tuple((w, "single steps fail: RuntimeError: out of memory") for w in (2, 3))
 
 
 def test_bytes_are_compared_not_values() -> None:
