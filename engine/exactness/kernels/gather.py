@@ -2,7 +2,7 @@
 
 On Metal that is gather_qmv(_fast), which has one row's arithmetic except where one row takes a kernel that gathering
 does not have: 64 or 128 inputs, or outputs that are no multiple of 8 (found by running MLX 0.32.4's kernels on a CPU).
-Such layers go one row at a time.
+Such layers go one row at a time, and so do modes other than affine, whose kernels were not compared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Gather:
         self._rows = OneRow()
 
     def linear(self, module: Any, x: mx.array) -> mx.array:
-        if not isinstance(module, nn.QuantizedLinear | nn.QuantizedEmbedding):
+        if not isinstance(module, nn.QuantizedLinear | nn.QuantizedEmbedding) or module.mode != "affine":
             return self._rows.linear(module, x)
         if x.shape[-1] in QUAD_INPUTS or module.weight.shape[0] % 8:
             return self._rows.linear(module, x)
@@ -39,7 +39,6 @@ class Gather:
             transpose=True,
             group_size=module.group_size,
             bits=module.bits,
-            mode=module.mode,
         )
         y = y.reshape(*x.shape[:-1], y.shape[-1])
         return y + module.bias if "bias" in module else y

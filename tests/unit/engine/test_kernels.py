@@ -55,6 +55,29 @@ def test_linear(kernel, outputs: int, packed: bool, bias: bool) -> None:
     assert mx.array_equal(got, expected)
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+@pytest.mark.parametrize("mode", ["mxfp4", "nvfp4"])
+def test_other_modes_than_affine_go_one_row_at_a_time(kernel, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has compared their batched or gathered kernels with one row's, and 16 bit can hide a difference."""
+    group = 32 if mode == "mxfp4" else 16
+    layer, scope = scoped(nn.QuantizedLinear.from_linear(nn.Linear(INPUTS, 64, bias=False), group, 4, mode=mode))
+    x = mx.random.normal((1, 3, INPUTS))
+    expected = rows_alone(layer, x)
+    shapes: list[tuple[int, ...]] = []
+    right = mx.quantized_matmul
+
+    def watching(x: mx.array, w: mx.array, *rest: mx.array, **kwargs: object) -> mx.array:
+        shapes.append((w.ndim, x.shape[-2]))
+        return right(x, w, *rest, **kwargs)
+
+    monkeypatch.setattr(mx, "quantized_matmul", watching)
+    monkeypatch.setattr(mx, "gather_qmm", lambda *_, **__: pytest.fail("gathered"))
+    scope.kernel = kernel
+    with scope.verifying(3, 3):
+        assert mx.array_equal(layer(x), expected)
+    assert shapes == [(2, 1)] * 3
+
+
 @pytest.mark.parametrize("kernel", KERNELS[:3], ids=lambda k: k.name)
 def test_tied_head(kernel) -> None:
     layer, scope = scoped(nn.QuantizedEmbedding.from_embedding(nn.Embedding(96, INPUTS), group_size=32, bits=4))
