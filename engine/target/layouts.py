@@ -42,6 +42,21 @@ def stack_experts(weights: Mapping[str, mx.array]) -> dict[str, mx.array]:
     return rest
 
 
+def _require_groups(model: nn.Module, weights: Mapping[str, mx.array]) -> None:
+    """mlx-lm divides inputs by groups to learn the group size, and a group size of 0 ends the process (SIGFPE).
+
+    Raises:
+        ValueError: a layer has fewer inputs than its scales have groups, by name.
+    """
+    for path, module in model.named_modules():
+        scales = weights.get(f"{path}.scales")
+        if scales is None or "weight" not in module:
+            continue
+        inputs, groups = module["weight"].shape[-1], scales.shape[-1] if scales.ndim else 0
+        if not 0 < groups <= inputs:
+            raise ValueError(f"{path} has {inputs} inputs by its configuration and {groups} groups of scales")
+
+
 def reading_all_layouts(classes: Classes) -> Classes:
     """`get_model_classes` for mlx-lm's `load_model`: its own classes, with a `sanitize` that reads more."""
 
@@ -52,7 +67,9 @@ def reading_all_layouts(classes: Classes) -> Classes:
         def sanitize(self: nn.Module, weights: dict[str, mx.array]) -> dict[str, mx.array]:
             # The head is read apart (checkpoint.head); mlx-lm drops it.
             own = {name: w for name, w in weights.items() if "mtp." not in name}
-            return model.sanitize(self, stack_experts(fp8.dequantize_all(own, block)))
+            read: dict[str, mx.array] = model.sanitize(self, stack_experts(fp8.dequantize_all(own, block)))
+            _require_groups(self, read)
+            return read
 
         return type(model.__name__, (model,), {"sanitize": sanitize}), args
 

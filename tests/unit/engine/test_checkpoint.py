@@ -81,6 +81,10 @@ BROKEN_TARGETS = {
         lambda f: edit_config(f, lambda c: c["text_config"].update(num_key_value_heads=None)),
         "config.json of target cannot be read",
     ),
+    "fewer inputs than groups": (
+        lambda f: edit_config(f, lambda c: c["text_config"].update(hidden_size=1)),
+        "do not fit its configuration",
+    ),
     "a table is a word": (
         lambda f: edit_config(f, lambda c: c["text_config"].update(rope_parameters="x")),
         "do not fit its configuration",
