@@ -140,7 +140,7 @@ def compare(before: RawRecord, after: RawRecord) -> Comparison:
         missing += [f"{one.title}: {arm}" for arm in sorted(one.seconds.keys() ^ other.seconds.keys())]
     unlike = list(_unlike(before.header, after.header))
     unlike += [f"prompts of {one.title}" for one, other in both if one.prompts != other.prompts]
-    same_work = {f"{k}" for k in ("weights", "sampler and seed")}.isdisjoint(u.split(":")[0] for u in unlike)
+    same_work = not {"weights", "sampler and seed"} & {text.split(":")[0] for text in unlike}
     others = [name for one, other in both for name in _other_tokens(one, other)] if same_work and same_device else []
     return Comparison(tuple(lines), tuple(unlike), tuple(missing), tuple(others))
 
