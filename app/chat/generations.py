@@ -146,6 +146,8 @@ class Generations(QObject):
     def _take(self, live: Live, envelope: Envelope) -> bool:
         """One event. Returns whether the item is to be drawn again."""
         event, item = envelope.event, live.item
+        if live.refused and isinstance(event, Round | Text | PrefillProgress):
+            return False  # of a reply that does not go on
         if isinstance(event, Round):
             self._meter.round(event)
             live.trace.add(event)
@@ -153,6 +155,8 @@ class Generations(QObject):
         if isinstance(event, Text):
             item.waiting = ""
             live.hear(event)
+            if live.refused:
+                self._thread.stop(live.ids.generation)
             return True
         if isinstance(event, PrefillProgress):
             self._meter.prefill(event)
@@ -220,11 +224,12 @@ class Generations(QObject):
 
     def _on_failed(self, live: Live, event: Failed) -> None:
         item = live.item
-        if event.error is None and not event.trace:
-            if live.before is not None:
-                self._as_before(live, live.before)
-            else:
-                self._end(live, State.STOPPED, end_reason="stopped")
+        stopped = event.error is None and not event.trace
+        if live.before is not None and (stopped or live.refused):
+            self._as_before(live, live.before)
+            return
+        if stopped:
+            self._end(live, State.STOPPED, end_reason="stopped")
             return
         if event.error is not None:
             item.error = as_dict(event.error)

@@ -13,6 +13,9 @@ from app.panel.meter import stats_dict, stats_from
 from app.store.values import State, StoredMessage
 from engine import Finished, ReplyStats, Text, merge
 
+OTHER_WORDS = "Not continued: the same request gives other words now than it did. Press Regenerate for a new reply."
+"""Another version of MLX may do that. What was written is kept."""
+
 
 @dataclass(slots=True)
 class Live:
@@ -34,10 +37,18 @@ class Live:
     _told: dict[str, str] = field(default_factory=lambda: {"answer": "", "reasoning": ""})
 
     def hear(self, text: Text) -> None:
-        """More of the reply."""
+        """More of the reply. One that is told otherwise than it was is refused, and what is there stays."""
         self._told[text.channel] += text.text
+        if self.before is not None and not self._agrees(self.before):
+            self.refused = OTHER_WORDS
+            return
         self._show(self._told["answer"], self._told["reasoning"])
         self.dirty = True
+
+    def _agrees(self, before: StoredMessage) -> bool:
+        pairs = ((before.content, self._told["answer"]), (before.reasoning, self._told["reasoning"]))
+        # The part may end inside a character; the whole has it.
+        return all(new.startswith(old.rstrip("\ufffd")) or old.startswith(new) for old, new in pairs)
 
     def finish(self, finished: Finished) -> None:
         """The whole reply, unless it ended before it was where it had been."""

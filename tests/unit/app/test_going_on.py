@@ -8,10 +8,13 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.chat.item import Item
+from app.chat.live import Live
 from app.chat.reply import ReplyView
 from app.chat.trace import unpack
-from app.store.values import State
+from app.happenings import Ids
+from app.store.values import State, StoredMessage
 from app.window import MainWindow
+from engine import Text
 from tests.unit.app.fakes import FakeLoader
 from tests.unit.app.test_window import ask, held, idle
 
@@ -160,6 +163,53 @@ def test_another_model_does_not_go_on_with_it(qtbot: QtBot, window: MainWindow, 
     assert after is not None
     assert dataclasses.replace(after, reply=None) == dataclasses.replace(before, reply=None)
     assert after.reply == before.reply
+
+
+def test_other_words_than_before_do_not_replace_what_was_written(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    """Another version of MLX may write otherwise. Never a word is lost: what was written stays, and it is told."""
+    item = cut(qtbot, window, loader, "error")
+    before = window.services.store.message(item.id)
+    loader.answer = ANSWER[:10] + "something else altogether. " * 9
+    press(window)
+    idle(qtbot, window)
+    after = window.services.store.message(item.id)
+    assert before is not None
+    assert after is not None
+    assert (after.content, after.state) == (before.content, before.state)
+    assert last(window).content == before.content
+    assert "other words" in last(window).end_note
+
+
+def test_a_character_that_was_cut_in_two_is_whole_afterwards() -> None:
+    stored = StoredMessage(1, "u", 1, None, "assistant", "ab\ufffd", "", State.STOPPED, 0.0)
+    live = Live(Ids(1), Item(1, "assistant", stored.content), 0, stored)
+    for piece in ("ab", "😀", " more"):
+        live.hear(Text(piece))
+    assert (live.item.content, live.refused) == ("ab😀 more", "")
+
+
+def test_after_a_crash_it_is_offered_and_goes_on(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    """What a killed program leaves: a streaming row with the text of the last half second before."""
+    ask(qtbot, window, "go")
+    store, reply = window.services.store, last(window)
+    stored = store.message(reply.id)
+    assert stored is not None
+    store.db.connection.execute(
+        "UPDATE reply SET segments = NULL, last_token = NULL, figures = NULL, end_reason = NULL, trace = NULL"
+    )
+    store.db.connection.execute(
+        "UPDATE message SET state = 'streaming', content = ? WHERE id = ?", (ANSWER[:40], reply.id)
+    )
+    store.recover()
+    window.services.chats.open(window.services.chats.current)
+    assert last(window).state is State.INTERRUPTED
+    assert last(window).content == ANSWER[:40]
+    press(window)
+    idle(qtbot, window)
+    assert (last(window).content, last(window).state, last(window).id) == (ANSWER, State.COMPLETE, reply.id)
+    assert store.trace(reply.id) is not None
 
 
 def test_a_reply_that_was_followed_goes_on_beside_itself(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
