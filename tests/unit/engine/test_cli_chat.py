@@ -110,7 +110,7 @@ def test_the_next_turn_restores_its_boundary(
 def test_commands_of_the_prompt(
     engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """/regenerate asks again with another seed, /new forgets, /stats and /why show, /quit ends; nothing else is sent."""
+    """/regenerate asks again with another seed, /new forgets, /stats and /why show, /quit ends; no more is sent."""
     lines = [
         "/regenerate",
         "/verify",
