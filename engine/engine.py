@@ -145,7 +145,8 @@ class Engine:
     def close(self) -> None:
         """Let go of the model and give its memory back to the system."""
         self._boundaries.clear()
-        del self._pair
+        # Whoever still holds the engine must not hold the weights: what is freed later stays in MLX's own cache.
+        del self._pair, self._reader, self._watch
         gc.collect()
         mx.clear_cache()
 
@@ -231,9 +232,11 @@ class Engine:
         yield from stream.take()
         segments = (*todo.prefill, Segment("decode", tuple(tokens[:-1])))
         # Where the template rewrites a reply's opening, the next turn starts before it and never comes back here.
+        # Only a reply that was cut may: it can go on.
+        whole = reason in (EndReason.EOS, EndReason.STOP_STRING)
         end = self._end = schedule_key((*todo.history, *segments))
         kept = trail.boundary(line.state, line.head)
-        if not self._boundaries.keep(end, kept, expendable=todo.stable > 0):
+        if not self._boundaries.keep(end, kept, expendable=whole and todo.stable > 0):
             yield boundary_too_large(kept.nbytes, self._boundaries.budget)
         # A template that rewrites the reply's opening keeps the part before it.
         self._kept.latest = schedule_key(todo.schedule[:-1]) if todo.stable else end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import weakref
 from collections.abc import Iterator
 
 import mlx.core as mx
@@ -305,3 +306,15 @@ def test_a_way_of_reasoning_that_the_template_does_not_know_is_declined_in_words
     assert told(False) == told(True) == [], "the tiny template has the switch"
     with pytest.raises(ValueError, match="effort"):
         told("")
+
+
+def test_a_closed_engine_lets_go_of_the_weights_at_once(tiny_folders) -> None:
+    """The reader and the watch over costs once held them until the engine itself died; MLX then kept the memory."""
+    engine = Engine(load_tiny(*tiny_folders))
+    write(engine, Request((Message("user", "fox"),), max_tokens=3))
+    models = [weakref.ref(engine._pair.target), weakref.ref(engine._pair.drafter)]
+    before = mx.get_active_memory()
+    engine.close()
+    assert [model() for model in models] == [None, None]
+    assert mx.get_active_memory() <= before - 400_000, "bytes of the tiny pair's weights"
+    assert mx.get_cache_memory() == 0

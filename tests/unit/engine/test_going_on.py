@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,9 @@ from engine import ContextFull, EndReason, Engine, Message, PrefillProgress, Req
 from engine.loading import Pair
 from engine.session.sensitive import chunk_sensitive
 from tests.support.chat import NEVER, Chat, answer_of, assert_same_caches, write
+from tests.support.rig import load_tiny
+from tests.support.tiny_pair import write_head, write_target
+from tests.support.tiny_tokenizer import REWRITING, write_tiny_tokenizer
 
 SAMPLER = Sampler(temperature=0.9, repetition_penalty=1.1, presence_penalty=0.4)
 WHOLE = Request((Message("user", "the quick brown fox"),), SAMPLER, seed=5, max_tokens=24, ignore_eos=True)
@@ -100,3 +104,22 @@ def test_ends_say_which_text_is_each_tokens(pair: Pair) -> None:
         # A token may end inside a character, whose text is then the next token's.
         text = tokenizer.decode(done.tokens[:n], skip_special=True).rstrip("\ufffd")
         assert done.answer[:end].rstrip("\ufffd") == text
+
+
+def test_the_end_of_a_cut_reply_is_not_the_first_to_go(tmp_path: Path) -> None:
+    """Where the template rewrites a reply's opening, the next turn never comes back to it, but "Continue" does."""
+    target, head = write_target(tmp_path / "target"), write_head(tmp_path / "head")
+    write_tiny_tokenizer(target, template=REWRITING)
+    engine = Engine(load_tiny(target, head))
+    part, _ = write(engine, replace(WHOLE, max_tokens=12))
+    assert len([s for s in part.segments if s.kind == "prefill"]) == 2, "the template rewrites"
+    engine.boundary_budget = engine.boundary_bytes - 1  # one place goes
+    rest, _ = write(engine, replace(WHOLE, begun=part.tokens, max_tokens=5))
+    assert rest.stats.restored_tokens == rest.stats.prompt_tokens - 1, "only the last token of the part is read"
+    # A reply that has ended is what nothing comes back to.
+    text = part.answer or part.reasoning
+    ended, _ = write(engine, replace(WHOLE, stop=(text[3:6],)))
+    assert ended.reason is EndReason.STOP_STRING
+    assert engine.last_boundary is not None
+    engine.boundary_budget = engine.boundary_bytes - 1
+    assert engine.last_boundary is None
