@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -69,7 +70,8 @@ def save(path: Path, place: bytes, boundary: Boundary, identity: Identity) -> in
             os.fsync(file.fileno())
         os.replace(part, path)
     except (OSError, RuntimeError) as error:  # MLX raises RuntimeError for what its writer meets
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that refuses a write may refuse this too
+            part.unlink(missing_ok=True)
         raise CannotKeep(_why(error)) from error
     return size
 
@@ -80,9 +82,9 @@ def load(path: Path, identity: Identity) -> tuple[bytes, Boundary] | None:
     Raises:
         Discarded: it belongs to something else, or it is damaged.
     """
-    if not path.exists():
-        return None
     try:
+        if not path.exists():
+            return None
         arrays, metadata = cast(
             tuple[dict[str, mx.array], dict[str, str]], mx.load(str(path), format="safetensors", return_metadata=True)
         )

@@ -143,5 +143,5 @@ class Reader:
         done = state.length - sum(len(s.tokens) for s in before)
         if not done or self._boundaries.get(part_name(parent, segment.kind, segment.tokens[:done])):
             return
-        part = trail.boundary(state, head, part=segment.kind == "prefill")
+        part = trail.boundary(state, head, part=True)
         self._boundaries.keep_part(parent, segment.kind, segment.tokens[:done], part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ import mlx.core as mx
 import pytest
 
 from engine import EndReason, Engine, Event, Message, PrefillProgress, Request, Sampler, Segment, Speculation
+from engine.decode.prefill import Interrupted
 from engine.loading import Pair
 from engine.session import boundary as boundaries
 from engine.session.sensitive import chunk_sensitive
@@ -86,6 +88,40 @@ def test_stop_while_a_lost_chat_is_rebuilt_keeps_what_was_rebuilt(sensitive: Pai
     assert again.stats.restored_tokens == done
     assert again.tokens == expected.tokens
     assert_same_caches(lost, chat.engine)
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["the same reply", "another one with the same beginning"])
+def test_inside_a_reply_that_is_fed_again_the_heads_last_entry_waits_too(sensitive: Pair, twin: bool) -> None:
+    """The next token may be another reply's: of a branch that begins with the same words."""
+    tokens = tuple(range(5, 17))
+    other = (*tokens[:8], 30, 31, 32, 33) if twin else tokens
+    engine, stop = Engine(sensitive), threading.Event()
+    engine._reader._replay_width = 1
+    reading = engine._reader.read(_replayed(tokens), True, stop, 0.0)
+    while next(reading).done < 3 + 8:
+        pass
+    stop.set()
+    with pytest.raises(Interrupted):
+        next(reading)
+    (part,) = [b for b in engine._boundaries._kept.values() if b.length == 3 + 8]
+    assert part.head.told == part.length - 1
+    warm, cold = [_head_after(e, _replayed(other)) for e in (engine, Engine(sensitive))]
+    assert [a.tolist() for a in warm] == [a.tolist() for a in cold]
+
+
+def _head_after(engine: Engine, schedule: tuple[Segment, ...]) -> tuple[mx.array, mx.array]:
+    """What the head was told on the way: token ids, and the hiddens before them."""
+    reading = engine._reader.read(schedule, True, NEVER, 0.0)
+    while True:
+        try:
+            next(reading)
+        except StopIteration as reached:
+            ids, hidden = zip(*reached.value.head.pending, strict=True)
+            return mx.concatenate(ids), mx.concatenate(hidden)
+
+
+def _replayed(reply: tuple[int, ...]) -> tuple[Segment, ...]:
+    return Segment("prefill", (1, 2, 3)), Segment("decode", reply), Segment("prefill", (50, 51))
 
 
 def test_stop_in_several_places_in_a_row_never_changes_the_words(sensitive: Pair) -> None:

@@ -199,6 +199,21 @@ def test_a_full_disk_leaves_what_was_there_and_says_so(
     assert write(after, request)[0].tokens == write(Engine(pair), request)[0].tokens
 
 
+@pytest.mark.parametrize("odd", ["part is a folder", "too long a name"])
+def test_a_disk_that_refuses_even_to_clean_up_is_told(pair: Pair, tmp_path: Path, odd: str) -> None:
+    """A read-only disk keeps what an interrupted save left there; that error once came out of `save_chat`."""
+    path = tmp_path / ("chat.safetensors" if odd == "part is a folder" else "x" * 300)
+    if odd == "part is a folder":
+        (tmp_path / "chat.part.safetensors").mkdir()
+    chat = talked(Engine(pair))
+    told = chat.engine.save_chat(path)
+    assert told is not None
+    assert "could not be kept for the next start" in told.text
+    after = Engine(pair)
+    after.restore_chat(path)
+    assert after.boundary_bytes == 0
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path
