@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from engine import MAX_BLOCK, EventLog, Request, Sampler, Speculation
+from engine import MAX_BLOCK, EventLog, Request, Sampler, Speculation, WhenFull
 from engine.cli.chat_session import ChatSession
 from engine.cli.conversation import Conversation, Seeds
 from engine.cli.loading import add_model_arguments, load_engine, load_options
@@ -38,8 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reply = parser.add_argument_group("reply")
     reply.add_argument("--max-tokens", type=int, default=1024, metavar="N")
     reply.add_argument("--system", default="", metavar="TEXT", help="system message")
-    reply.add_argument(
+    reasoning = reply.add_mutually_exclusive_group()
+    reasoning.add_argument(
         "--thinking", action=argparse.BooleanOptionalAction, help="reasoning on or off, where the model has the switch"
+    )
+    reasoning.add_argument(
+        "--effort", metavar="EFFORT", help="of reasoning, where the model has efforts: often low, medium, high"
+    )
+    reply.add_argument(
+        "--drop-oldest",
+        action="store_true",
+        help="when the chat no longer fits, leave out its oldest turns and say which; default: the message is refused",
     )
     reply.add_argument("--prompt", metavar="TEXT", help="one reply, then exit; without it piped stdin is the prompt")
     reply.add_argument("--log", type=Path, metavar="FILE", help="append the session log, JSON Lines without text")
@@ -81,5 +90,6 @@ def _request(args: argparse.Namespace) -> Request:
         max_tokens=args.max_tokens,
         speculation=args.mtp,
         block_size=args.block,
-        thinking=args.thinking,
+        thinking=args.thinking if args.effort is None else args.effort,
+        when_full=WhenFull.DROP_OLDEST if args.drop_oldest else WhenFull.REFUSE,
     )

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine import Event, EventLog, Finished, KnownError, Notice, Receipt, Request, Text
+from engine import Event, EventLog, Finished, KnownError, Notice, Receipt, Request, Text, WhenFull
 from engine.cli.conversation import Conversation, Seeds
 from engine.cli.figures import reply_line, session_lines, why_lines
 from engine.cli.interrupt import interruptible
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # MLX comes with it, and takes seconds
     from engine import Engine
 
 COMMANDS = (
-    "/new · /regenerate · /verify (replay the reply by classic decode) · /why (this speed) · /stats · /quit · "
-    "Ctrl-C stops a reply"
+    "/new · /regenerate · /verify (replay the reply by classic decode) · /why (this speed) · /stats · "
+    "/drop-oldest (turns, when the chat no longer fits) · /quit · Ctrl-C stops a reply"
 )
 _DIM, _PLAIN = "\x1b[2m", "\x1b[22m"
 _CONTROL = dict.fromkeys(c for c in (*range(32), 127, *range(128, 160)) if chr(c) not in "\n\t")
@@ -84,6 +84,8 @@ class ChatSession:
                 self._reply()
             else:
                 _say("There is no message to answer yet.")
+        elif line == "/drop-oldest":
+            self._drop_oldest()
         elif line.startswith("/"):
             _say(COMMANDS)
         elif line:
@@ -110,9 +112,7 @@ class ChatSession:
                     self._record(event)
                     if isinstance(event, Text):
                         printer.show(event)
-                    elif (
-                        isinstance(event, Notice) and event.kind != "width"
-                    ):  # those are for the log
+                    elif isinstance(event, Notice) and event.kind != "width":  # those are for the log
                         notices.append(event)  # in the middle of a line it would tear the text apart
                     elif isinstance(event, Finished):
                         self._conversation.take(event)
@@ -125,6 +125,14 @@ class ChatSession:
         for notice in notices:
             _say(notice.text)
         _say(reply_line(self._replies[-1], self._engine.info))
+
+    def _drop_oldest(self) -> None:
+        """From now on the oldest turns make room. A message that was refused for want of it is answered."""
+        self._request = replace(self._request, when_full=WhenFull.DROP_OLDEST)
+        if self._conversation.waits_for_reply:
+            self._reply()
+        else:
+            _say("When the chat no longer fits, its oldest turns are left out.")
 
     def _verify(self) -> None:
         """Replay the last reply by classic decode and say whether every token is the same."""

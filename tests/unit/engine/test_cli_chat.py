@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import Engine, Event, LoadOptions, Request, Segment, Text
+from engine import Engine, Event, LoadOptions, Request, Segment, Text, WhenFull
 from engine.cli import chat
 from engine.cli.chat_session import Printer
 from engine.cli.conversation import Conversation, Seeds
@@ -184,6 +184,41 @@ def test_a_chat_that_no_longer_fits_says_so_and_goes_on(
     assert talk(monkeypatch, ["word " * 3000, "Hi"]) == 0
     assert "the model reads 2048. All messages are kept." in capsys.readouterr().err
     assert [m.content for m in engine.requests[1].messages] == ["Hi"]
+
+
+LONG = "word " * 1030
+"""Two of them are more than the tiny model reads."""
+
+
+def test_a_refused_message_is_answered_once_the_oldest_turns_may_go(
+    engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert talk(monkeypatch, [LONG, "Hi " + LONG, "/drop-oldest"]) == 0
+    refused, answered = engine.requests[1:]
+    assert (refused.when_full, answered.when_full) == (WhenFull.REFUSE, WhenFull.DROP_OLDEST)
+    assert answered.messages == refused.messages
+    said = capsys.readouterr().err
+    assert "/drop-oldest" in said.partition("Leave out the oldest turns")[0], "the commands say how"
+    assert "Its oldest turn (messages 1 to 2) stays in the chat" in said
+
+
+def test_the_oldest_turns_may_go_from_the_start(
+    engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert talk(monkeypatch, ["/drop-oldest", "Hi"], "--drop-oldest") == 0
+    assert [r.when_full for r in engine.requests] == [WhenFull.DROP_OLDEST]
+    assert "When the chat no longer fits, its oldest turns are left out." in capsys.readouterr().err
+
+
+def test_reasoning_may_have_an_effort(engine: Spy, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model without efforts says so; an effort and the switch at once are a mistake."""
+    assert main(["chat", "--max-tokens", "2", "--prompt", "Hi", "--effort", "low"]) == 0
+    assert engine.requests[0].thinking == "low"
+    assert "no reasoning effort “low”; it knows none." in capsys.readouterr().err
+    for wrong in (["--effort", "low", "--no-thinking"], ["--effort", ""]):
+        with pytest.raises(SystemExit) as gone:
+            main(["chat", "--prompt", "Hi", *wrong])
+        assert gone.value.code == 2
 
 
 def test_a_log_that_cannot_be_written_does_not_cost_the_reply(
