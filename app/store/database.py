@@ -47,6 +47,8 @@ class Database:
         except sqlite3.Error as error:
             raise explain(error, path) from error
         self.connection.row_factory = sqlite3.Row
+        # For searches: SQLite's own knows the cases of ASCII only.
+        self.connection.create_function("fold", 1, str.casefold, deterministic=True)
         try:
             self._check()
             self._migrate(migrations)

@@ -1,33 +1,31 @@
-"""A search as SQL: every word must be in the title or in a message of the chat."""
+"""A search as SQL: every word must be in the title, in a message or in an attachment of the chat."""
 
 from __future__ import annotations
 
 TRIGRAM = 3
 """Characters below which the index of trigrams finds nothing; shorter words are looked for in the text itself."""
 
-_INDEXED = """title LIKE ? ESCAPE '\\' OR c.id IN (
-    SELECT m.conversation_id FROM message m WHERE m.deleted_at IS NULL
-    AND m.id IN (SELECT rowid FROM message_text WHERE message_text MATCH ?))"""
-_SHORT = """title LIKE ?1 ESCAPE '\\' OR c.id IN (
-    SELECT m.conversation_id FROM message m WHERE m.deleted_at IS NULL
-    AND (m.content LIKE ?1 ESCAPE '\\' OR m.attachments LIKE ?1 ESCAPE '\\'))""".replace("?1", "?")
+_INDEXED = "m.id IN (SELECT rowid FROM message_text WHERE message_text MATCH ?)"
+_READ = "instr(fold(m.content), ?)"
+_WORD = """instr(fold(title), ?) OR c.id IN (
+        SELECT m.conversation_id FROM message m WHERE m.deleted_at IS NULL AND {text})
+    OR c.id IN (
+        SELECT m.conversation_id FROM message m
+        WHERE m.attachments != '[]' AND m.deleted_at IS NULL AND instr(fold(m.attachments), ?))"""
 
 
 def condition(search: str) -> tuple[str, list[str]]:
-    """(condition on a conversation `c`, its values). Wildcards and the index's own syntax are taken literally.
+    """(condition on a conversation `c`, its values). Nothing in a search is a wildcard or syntax of the index.
 
-    A phrase in double quotes counts as one word.
+    A phrase in double quotes counts as one word. `fold` is a function of the connection.
     """
     parts: list[str] = []
     values: list[str] = []
     for word in _words(search):
-        pattern = "%" + word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        if len(word) >= TRIGRAM:
-            parts.append(_INDEXED)
-            values += [pattern, '"' + word.replace('"', '""') + '"']
-        else:
-            parts.append(_SHORT)
-            values += [pattern] * 3
+        folded = word.casefold()
+        indexed = len(word) >= TRIGRAM
+        parts.append(_WORD.format(text=_INDEXED if indexed else _READ))
+        values += [folded, '"' + word.replace('"', '""') + '"' if indexed else folded, folded]
     return " AND ".join(f"({part})" for part in parts) or "1", values
 
 
