@@ -57,6 +57,15 @@ def test_attachments_are_found(store: Repository) -> None:
     assert found(store, "ähren") == found(store, "büro.txt") == found(store, "Bü") == {chat}
 
 
+def test_attachments_are_not_indexed(store: Repository) -> None:
+    """Indexing a megabyte took 0.4 s of the window's thread, in the moment of sending."""
+    add(store, "look", Attachment("a.txt", "needle " * 1000))
+    assert [row["name"] for row in store.db.rows("PRAGMA table_info(message_text)")] == ["content"]
+    assert store.db.rows("SELECT rowid FROM message_text WHERE message_text MATCH 'needle'") == []
+    plan = store.db.rows("EXPLAIN QUERY PLAN SELECT 1 FROM message m WHERE m.attachments != '[]'")
+    assert "message_attached" in plan[0]["detail"], "only messages that have some are looked through"
+
+
 def test_what_is_deleted_is_not_found_and_comes_back(store: Repository) -> None:
     chat = add(store, "needle")
     (message,) = store.path(chat)
