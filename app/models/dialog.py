@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl, Signal, Slot
+from PySide6.QtCore import QEvent, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QComboBox,
@@ -33,6 +33,17 @@ HERE = "On this computer"
 AWAY = "To download. Unchecked: nobody has compared the entry with the hub yet; pacenote models --check does"
 
 
+class _List(QWidget):
+    """As high as its rows are at its width. A scroll area asks for a minimum only, which wrapped lines fall below."""
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        layout = self.layout()
+        if layout is not None and event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Resize):
+            self.setMinimumHeight(layout.totalHeightForWidth(self.width()))
+        return done
+
+
 class ModelsDialog(QDialog):
     """`load_wanted` carries target and head as the settings keep them, and whether to load what is too large."""
 
@@ -45,6 +56,7 @@ class ModelsDialog(QDialog):
         self.setMinimumSize(560, 420)
         self._shelf, self._loader = shelf, loader
         self._rows: dict[str, Row] = {}
+        self._headings: list[QLabel] = []
         self._shown: list[tuple[str, str]] = []
         self._context = QComboBox()
         for tokens in CONTEXTS:
@@ -62,11 +74,12 @@ class ModelsDialog(QDialog):
         self.error = ErrorCard()
         self.error.acted.connect(self._on_card)
         self.error.hide()
-        self._list = QWidget()
+        self._list = _List()
         self._list.setObjectName("column")
         self._column = QVBoxLayout(self._list)
         self._column.setContentsMargins(0, 0, 8, 0)
         self._column.setSpacing(8)
+        self._column.addStretch()
         area = self._area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setWidgetResizable(True)
@@ -135,26 +148,26 @@ class ModelsDialog(QDialog):
 
     def _lay_out(self, wanted: list[tuple[str, str]]) -> None:
         """Rows stay the widgets they are, so that the focus stays where it is."""
-        while (item := self._column.takeAt(0)) is not None:
-            widget = item.widget()
-            if isinstance(widget, QLabel):
-                widget.deleteLater()
-        for key in self._rows.keys() - {key for _, key in wanted}:
-            self._rows.pop(key).deleteLater()
-        heading = ""
+        # removeWidget, not takeAt: an item that Python still holds keeps the row's old height for ever.
+        for widget in (*self._headings, *self._rows.values()):
+            self._column.removeWidget(widget)
+        for gone in (*self._headings, *(self._rows.pop(key) for key in self._rows.keys() - {k for _, k in wanted})):
+            gone.deleteLater()
+        self._headings = []
+        place = 0
         for title, key in wanted:
-            if title != heading:
-                heading = title
+            if title not in (label.text() for label in self._headings):
                 label = QLabel(title)
                 label.setWordWrap(True)
                 use_class(label, "caption")
-                self._column.addWidget(label)
+                self._headings.append(label)
+                self._column.insertWidget(place, label)
+                place += 1
             if key not in self._rows:
-                row = Row()
-                row.acted.connect(self._on_row)
-                self._rows[key] = row
-            self._column.addWidget(self._rows[key])
-        self._column.addStretch()
+                self._rows[key] = Row()
+                self._rows[key].acted.connect(self._on_row)
+            self._column.insertWidget(place, self._rows[key])
+            place += 1
         self._shown = wanted
 
     def _memory_words(self) -> str:

@@ -81,7 +81,8 @@ class Jobs(QObject):
             if kind == "told":
                 self.told.emit(key, value)
                 continue
-            self._running.pop(key, None)
+            thread, _ = self._running.pop(key)
+            thread.join(_PATIENCE)  # it has nothing left to do
             if kind == "done":
                 self.done.emit(key, value)
             else:

@@ -447,3 +447,23 @@ def test_every_model_stands_once_and_in_one_place(
     assert [title for title, _ in window._shown] == sorted(
         (t for t, _ in window._shown), key=lambda t: t != dialogs.HERE
     )
+
+
+def test_no_line_is_cut_off_however_narrow_the_window_is(
+    qtbot: QtBot, window: ModelsDialog, shelf: Shelf, hub: ScriptedHub
+) -> None:
+    """Was: after the list had changed, a fit of two lines covered the line above it and lost its second one."""
+    hub.free, hub.found = GIB, Found(begun=(Begun("someone/model", 7),))
+    shelf.refresh()
+    settle(qtbot, shelf)
+    for entry in shelf.entries():
+        if entry.state is State.AWAY:
+            shelf.look_at(entry.key)
+    settle(qtbot, shelf)
+    window.resize(window.minimumWidth(), 500)
+
+    def cut_off() -> list[str]:
+        layouts = {key: (row, row.layout()) for key, row in window.rows.items()}
+        return [k for k, (row, inner) in layouts.items() if inner and row.height() < inner.heightForWidth(row.width())]
+
+    qtbot.waitUntil(lambda: not cut_off(), timeout=5000)
