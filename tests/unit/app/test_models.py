@@ -453,6 +453,7 @@ def test_no_line_is_cut_off_however_narrow_the_window_is(
     qtbot: QtBot, window: ModelsDialog, shelf: Shelf, hub: ScriptedHub
 ) -> None:
     """Was: after the list had changed, a fit of two lines covered the line above it and lost its second one."""
+    window.resize(window.minimumWidth(), 500)
     hub.free, hub.found = GIB, Found(begun=(Begun("someone/model", 7),))
     shelf.refresh()
     settle(qtbot, shelf)
@@ -460,7 +461,6 @@ def test_no_line_is_cut_off_however_narrow_the_window_is(
         if entry.state is State.AWAY:
             shelf.look_at(entry.key)
     settle(qtbot, shelf)
-    window.resize(window.minimumWidth(), 500)
 
     def cut_off() -> list[str]:
         layouts = {key: (row, row.layout()) for key, row in window.rows.items()}
