@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import __version__, dialogs, paths
 from app.crash import CrashLog
+from app.enginelike import Loader
 from app.paths import Paths
 from app.services import Services
 from app.signals import Signals
@@ -17,7 +18,6 @@ from app.store.database import DamagedStore, move_aside
 from app.theme import Theme
 from app.theme.tokens import BODY
 from app.window import MainWindow
-from app.worker import Loader
 from engine import Hub, KnownError
 
 NOT_HEARD = KnownError(

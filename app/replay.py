@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.worker import Progress
+from app.enginelike import Progress
 from engine import (
     ContextUse,
     DrafterInfo,

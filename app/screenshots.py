@@ -21,11 +21,11 @@ from app.application import Application, make_qt
 from app.chat.chatsettings import ChatSettingsDialog
 from app.chat.empty import examples
 from app.chat.templates import TemplateDialog
+from app.enginelike import Loader
 from app.models.scripted import GIB, ScriptedHub
 from app.replay import ScriptedEngine, ScriptedLoader
 from app.samples import SAMPLES
 from app.store import Attachment, Draft
-from app.worker import Loader
 from engine import Begun, CheckpointError, Found, HubError, LocalModel, Request, Unusable
 
 FILES = (

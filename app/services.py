@@ -14,6 +14,7 @@ from app.chat.chats import Chats
 from app.chat.checks import Checks
 from app.chat.generations import Generations
 from app.chat.markdown.highlight import import_lexers
+from app.enginelike import Loader
 from app.errorcard import as_dict
 from app.models.loader import ModelLoader, Numbers
 from app.models.own import OwnFolders
@@ -24,7 +25,7 @@ from app.pump import Pump
 from app.sessionlog import SessionLogs
 from app.settings import Settings, SettingsFile
 from app.store import Database, Repository
-from app.worker import EngineThread, Loader
+from app.worker import EngineThread
 from engine import Hub, KnownError
 
 

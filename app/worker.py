@@ -10,13 +10,13 @@ import queue
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from app.enginelike import EngineLike, Loader, Progress, SessionSink
 from app.happenings import (
     TERMINAL,
     Envelope,
@@ -32,7 +32,6 @@ from app.happenings import (
 from engine import (
     DoesNotFit,
     EngineInfo,
-    Event,
     Finished,
     KnownError,
     LoadCancelled,
@@ -40,45 +39,10 @@ from engine import (
     LoadProgress,
     MemoryUse,
     Notice,
-    PrefillProgress,
-    Receipt,
     Request,
     load,
     memory_use,
 )
-
-
-class EngineLike(Protocol):
-    """What the window needs of a loaded engine."""
-
-    detailed_timing: bool
-
-    @property
-    def info(self) -> EngineInfo: ...
-    def generate(self, request: Request, stop: threading.Event) -> Iterator[Event]: ...
-    def verify(
-        self, request: Request, tokens: Sequence[int], stop: threading.Event
-    ) -> Iterator[PrefillProgress | Receipt]: ...
-    def save_chat(self, path: Path) -> Notice | None: ...
-    def restore_chat(self, path: Path) -> None: ...
-    def close(self) -> None: ...
-
-
-Progress = Callable[[LoadProgress], None]
-Loader = Callable[[LoadOptions, Progress, threading.Event], EngineLike]
-
-
-class SessionSink(Protocol):
-    """Takes every event of a generation, on the engine's thread. Does not raise for what a disk does."""
-
-    def begin(self, ids: Ids, info: EngineInfo, request: Request, detailed: bool) -> None:
-        """detailed: whether each stage's milliseconds are its own (see `Engine`)."""
-        ...
-
-    def write(self, event: Event) -> None: ...
-    def end(self) -> Notice | None:
-        """The generation is over, however it ended. Returns what the user should know, once."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from PySide6.QtCore import QEventLoop, QObject, Slot
 from PySide6.QtWidgets import QApplication, QMainWindow
 
 from app.application import make_qt
+from app.enginelike import EngineLike, Loader
 from app.happenings import Envelope, Failed, Ids, Loaded, LoadFailed
 from app.panel.cost_record import ARMS, Arm, Run, Runs, page, problems
 from app.panel.meter import Meter
@@ -32,7 +33,7 @@ from app.panel.panel import Panel
 from app.pump import Pump
 from app.sessionlog import SessionLogs, log_path
 from app.theme import Theme
-from app.worker import EngineLike, EngineThread, Loader, load_engine
+from app.worker import EngineThread, load_engine
 from engine import (
     EngineInfo,
     Event,

@@ -17,9 +17,9 @@ from PySide6.QtCore import QEventLoop, QObject, QTimer
 
 from app import paths
 from app.application import Application, make_qt
+from app.enginelike import Loader
 from app.replay import Pieces, ScriptedEngine, ScriptedLoader
 from app.single import SingleInstance
-from app.worker import Loader
 
 PACE_SECONDS = 0.01
 
