@@ -99,7 +99,7 @@ class Engine:
 
         Raises:
             ContextFull: the prompt does not fit. Raised before any work, nothing is lost.
-            ValueError: `request.begun` has ended already.
+            ValueError: `request.begun` has ended already, or holds a token that the model does not have.
         """
         with wired(self._pair.target.backend):
             yield from self._generate(request, stop)
@@ -158,6 +158,8 @@ class Engine:
         limit = pair.info.context_length
         fitted = fit(pair.tokenizer, request, limit)
         todo, prompt, begun = fitted.plan, fitted.prompt, request.begun
+        if begun and not 0 <= min(begun) <= max(begun) < pair.target.vocab_size:
+            raise ValueError("the reply was begun with tokens that this model does not have")
         room = limit - len(prompt) - len(begun)
         if begun and room < 1:
             raise ContextFull(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from math import inf
 from typing import cast
 
 import mlx.core as mx
@@ -30,9 +31,10 @@ def compare(target: Target, prompt: Reached, chooser: Chooser, tokens: Sequence[
         chosen = chooser.row(rows.logits[0], state.length)
         if (replayed := token(chosen)) != written:
             scores = rows.logits[0].astype(mx.float32)
+            known = 0 <= written < target.vocab_size  # a log can hold anything
             return Receipt(
                 identical=False, compared=n, tokens=len(tokens), complete=True, position=n, written=written,
-                replayed=replayed, written_logit=cast(float, scores[written].item()),
+                replayed=replayed, written_logit=cast(float, scores[written].item()) if known else -inf,
                 replayed_logit=cast(float, scores[replayed].item()),
             )  # fmt: skip
         chooser.emit(chosen)

@@ -156,9 +156,15 @@ def _grow(tokenizer: Tokenizer, text: str, base: _Point, message: Message, owner
 
 
 def _advance(tokenizer: Tokenizer, text: str, at: int, tail: bytes, tokens: Sequence[int]) -> tuple[int, bytes] | None:
-    """Where the prompt stands after these tokens, None if it says something else."""
+    """Where the prompt stands after these tokens, None if it says something else, or if one of them has no text.
+
+    Such a token is no token of this model, or none that it was taught. Feeding it could read beyond the embeddings.
+    """
+    written = list(map(tokenizer.token_bytes, tokens))
+    if b"" in written:
+        return None
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    piece = decoder.decode(tail + b"".join(map(tokenizer.token_bytes, tokens)))
+    piece = decoder.decode(tail + b"".join(written))
     return (at + len(piece), decoder.getstate()[0]) if text.startswith(piece, at) else None
 
 

@@ -107,6 +107,18 @@ def test_another_end_token_than_the_templates_is_left_out():
     assert made.reason == ""
 
 
+@pytest.mark.parametrize("token", [KEEP.vocab_size, 10**6, 2**32 - 1])
+@pytest.mark.parametrize("kind", ["prefill", "decode"])
+def test_tokens_of_no_text_are_never_fed(kind, token):
+    """An imported chat held some; they "fitted" any prompt, and reading their embeddings ended the program."""
+    user, go = Message("user", "Hi"), Message("user", "Go")
+    answer = Message("assistant", "Yes", segments=(Segment(kind, (token,)),), last_token=token)
+    made = plan(KEEP, [user, answer, go], None)
+    assert made.history == ()
+    assert token not in made.fresh
+    assert made.reason
+
+
 def test_a_decomposed_letter_typed_by_the_user_does_not_lose_the_history():
     """The tokenizer composes it, so the tokens read "é" where the message says "e" + U+0301."""
     user = Message("user", "Cafe\u0301?")

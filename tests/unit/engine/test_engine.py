@@ -236,6 +236,9 @@ def test_a_receipt_says_identical_or_shows_the_first_difference(engine: Engine, 
     assert (receipt.identical, receipt.complete, receipt.position) == (False, True, 7)
     assert (receipt.written, receipt.replayed) == (forged[7], done.tokens[7])
     assert f"differs at token 7: written {forged[7]} (logit " in str(receipt)
+    forged[7] = 10**9  # a log can hold anything; the logit of such a token was once read from beyond the array
+    *_, receipt = engine.verify(request, forged, NEVER)
+    assert "differs at token 7: written 1000000000 (logit -inf)" in str(receipt)
 
 
 def test_a_receipt_that_is_stopped_claims_nothing(engine: Engine) -> None:
