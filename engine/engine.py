@@ -15,12 +15,12 @@ from engine.acceptance import AcceptanceAlarm, History
 from engine.arrays import token, token_array
 from engine.backend import wired
 from engine.calibrate import CostWatch
-from engine.chat.fit import fit, warning
+from engine.chat.fit import Fit, fit, warning
 from engine.chat.reply import ReplyStream
 from engine.declines import boundary_too_large, reasoning_declines, speculation_declines
 from engine.decode import Line, classic, speculative
 from engine.decode.prefill import Interrupted
-from engine.errors import ContextFull
+from engine.errors import CheckpointError, ContextFull
 from engine.events import (
     ContextUse,
     EndReason,
@@ -99,6 +99,7 @@ class Engine:
 
         Raises:
             ContextFull: the prompt does not fit. Raised before any work, nothing is lost.
+            CheckpointError: tokenizer, chat template and model do not fit together.
             ValueError: `request.begun` has ended already, or holds a token that the model does not have.
         """
         with wired(self._pair.target.backend):
@@ -156,7 +157,7 @@ class Engine:
         pair = self._pair
         started = perf_counter()
         limit = pair.info.context_length
-        fitted = fit(pair.tokenizer, request, limit)
+        fitted = self._fit(request)
         todo, prompt, begun = fitted.plan, fitted.prompt, request.begun
         if begun and not 0 <= min(begun) <= max(begun) < pair.target.vocab_size:
             raise ValueError("the reply was begun with tokens that this model does not have")
@@ -253,7 +254,7 @@ class Engine:
     ) -> Iterator[PrefillProgress | Receipt]:
         pair = self._pair
         started = perf_counter()
-        fitted = fit(pair.tokenizer, request, pair.info.context_length)
+        fitted = self._fit(request)
         try:
             reached = yield from self._reader.read(fitted.plan.schedule, self._follows(request), stop, started)
         except Interrupted:
@@ -261,6 +262,19 @@ class Engine:
             return
         chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, fitted.prompt)
         yield compare(pair.target, reached, chooser, tokens, stop)
+
+    def _fit(self, request: Request) -> Fit:
+        """Raises what `fit` does, and CheckpointError for a token that has no embedding: MLX would read beyond them."""
+        pair = self._pair
+        fitted = fit(pair.tokenizer, request, pair.info.context_length)
+        if (beyond := max(fitted.prompt)) >= (rows := pair.target.vocab_size):
+            raise CheckpointError(
+                "The tokenizer of this model writes tokens that the model does not have.",
+                kept="The chat is unchanged.",
+                todo="Download the model again, or choose another one.",
+                detail=f"token {beyond}, {rows} embeddings",
+            )
+        return fitted
 
     def _follows(self, request: Request) -> bool:
         """Whether the head's history goes along. In Verify too: later turns start from what it read."""

@@ -24,11 +24,13 @@ from engine import (
     Speculation,
     Text,
 )
+from engine.errors import CheckpointError
 from engine.loading import Pair
 from engine.session.sensitive import chunk_sensitive
 from tests.support.chat import NEVER, Chat, answer_of, assert_same_caches, write
 from tests.support.rig import load_tiny
 from tests.support.tiny_pair import Shape, write_head, write_target
+from tests.support.tiny_tokenizer import write_tiny_tokenizer
 
 
 @pytest.fixture
@@ -321,3 +323,14 @@ def test_a_closed_engine_lets_go_of_the_weights_at_once(tiny_folders) -> None:
     assert [model() for model in models] == [None, None]
     assert mx.get_active_memory() <= before - 400_000, "bytes of the tiny pair's weights"
     assert mx.get_cache_memory() == 0
+
+
+def test_a_tokenizer_of_another_model_is_refused_in_words(tmp_path) -> None:
+    """MLX looks a token without an embedding up beyond the array: memory of something else decided the text."""
+    folder = write_target(tmp_path / "target", Shape(vocab_size=320))
+    write_tiny_tokenizer(folder, vocab_size=400)
+    engine, request = Engine(load_tiny(folder, None)), Request((Message("user", "fox"),), max_tokens=3)
+    with pytest.raises(CheckpointError, match="tokens that the model does not have"):
+        write(engine, request)
+    with pytest.raises(CheckpointError, match="tokens that the model does not have"):
+        list(engine.verify(request, (1,), NEVER))
