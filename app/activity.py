@@ -5,6 +5,7 @@ Through the Objective-C runtime by ctypes: two messages to NSProcessInfo do not 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import sys
@@ -63,12 +64,10 @@ class Activity(QObject):
 
 def system() -> System | None:
     """The Mac's; None elsewhere, or where its runtime cannot be loaded."""
-    if sys.platform != "darwin":
-        return None
-    try:
-        return ProcessInfo(ctypes.CDLL(ctypes.util.find_library("objc") or "/usr/lib/libobjc.dylib"))
-    except (OSError, AttributeError):
-        return None
+    if sys.platform == "darwin":
+        with contextlib.suppress(OSError, AttributeError):
+            return ProcessInfo(ctypes.CDLL(ctypes.util.find_library("objc") or "/usr/lib/libobjc.dylib"))
+    return None
 
 
 class ProcessInfo:
@@ -79,7 +78,7 @@ class ProcessInfo:
         for function in (self._class, self._name):
             function.restype, function.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
         # objc_msgSend has the signature of the method it calls, so each use is a function of its own.
-        address = ctypes.cast(runtime.objc_msgSend, ctypes.c_void_p).value
+        address = ctypes.cast(runtime.objc_msgSend, ctypes.c_void_p).value or 0
         pointer, whole = ctypes.c_void_p, ctypes.c_uint64
         self._get = ctypes.CFUNCTYPE(pointer, pointer, pointer)(address)
         self._text = ctypes.CFUNCTYPE(pointer, pointer, pointer, ctypes.c_char_p)(address)

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -32,7 +33,7 @@ from app.replay import Pieces, ScriptedEngine, ScriptedLoader
 from app.samples import SAMPLES
 from app.store import Database, Repository
 from app.store.values import State
-from engine import Finished, Message, Request, Text, load
+from engine import Finished, Message, Request, Sampler, Text, load
 
 MESSAGES, MEGABYTES = 2000, 2
 SPEED_TOKENS, PAIRS = 64, 10
@@ -63,14 +64,22 @@ def say(line: str) -> None:
     print(line, flush=True)  # noqa: T201
 
 
+def _says(text: str, _: Request) -> tuple[str, str]:
+    return "", text
+
+
+def _drawn(window: Open) -> bool:
+    return window.application.window.transcript.up_to_date
+
+
 def stream(qt: QApplication, home: Path) -> Iterator[str]:
     """The whole path: engine thread, pump, item, transcript, store. Tokens of about 4 characters, 500 a second."""
     for kilobytes in (4, 16, 64):
         text = _answer(kilobytes * 1024)
-        window = Open(qt, home / str(kilobytes), lambda _, text=text: ("", text), gate=_Pace(500))
+        window = Open(qt, home / str(kilobytes), partial(_says, text), gate=_Pace(500))
         heart, before = Heart(), time.thread_time()
         window.ask("write")
-        window.until(lambda w=window: w.application.window.transcript.up_to_date)
+        window.until(partial(_drawn, window))
         heart.stop()
         seconds = time.thread_time() - before
         yield (
@@ -183,7 +192,7 @@ def speed(qt: QApplication, home: Path) -> Iterator[str]:
 class _Terminal:
     """What `pacenote chat` does with the events, on a thread of its own with its own engine."""
 
-    def __init__(self, sampler: object) -> None:
+    def __init__(self, sampler: Sampler) -> None:
         self._asked: list[str | None] = []
         self._sampler = sampler
         self._wake, self._done = threading.Semaphore(0), threading.Event()

@@ -23,8 +23,8 @@ class Pill(QPushButton):
 
     def show_when(self, away: bool) -> None:
         """away: the end is out of sight."""
-        if away:
-            parent, size = self.parentWidget(), self.sizeHint()
+        parent, size = self.parentWidget(), self.sizeHint()
+        if away and parent is not None:
             self.setGeometry((parent.width() - size.width()) // 2, parent.height() - 44, size.width(), 30)
             self.raise_()
         self.setVisible(away)

@@ -161,7 +161,7 @@ class TemplateDialog(QDialog):
 
     @Slot()
     def _on_new(self) -> None:
-        self.list.setCurrentItem(None)
+        self.list.setCurrentRow(-1)
         self.name.clear()
         self.text.clear()
         self.name.setFocus()

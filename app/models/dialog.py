@@ -23,9 +23,10 @@ from PySide6.QtWidgets import (
 
 from app import figures
 from app.errorcard import ErrorCard
+from app.models.entry import Entry, State
 from app.models.loader import ModelLoader
 from app.models.row import Row
-from app.models.shelf import CONTEXTS, DEMO, Entry, Shelf, State
+from app.models.shelf import CONTEXTS, DEMO, Shelf
 from app.theme.manager import use_class
 from engine import free_memory
 

@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushBu
 
 from app import figures
 from app.errorcard import ErrorCard
-from app.models.shelf import DEMO, Entry, State
+from app.models.entry import Entry, State
+from app.models.shelf import DEMO
 from app.theme.manager import use_class
 from engine import DownloadProgress, FitVerdict
 

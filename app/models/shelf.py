@@ -6,14 +6,14 @@ import os
 import platform
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 
 from app.errorcard import as_dict
+from app.models.entry import ORDER, Entry, State, name_of
 from app.models.jobs import Jobs, Tell
 from app.models.own import OwnFolders
 from app.models.token import TokenStore
@@ -35,44 +35,6 @@ DEMO = ""
 """Key of the demo pair, as it is in the settings."""
 CONTEXTS = (4096, 8192, 32_768, 131_072)
 _WANTS_ACCESS = (401, 403)
-
-
-class State(StrEnum):
-    HERE = "on this computer"
-    AWAY = "on the hub"
-    BEGUN = "begun"
-    BUSY = "on its way"
-    BROKEN = "cannot be used"
-
-
-_ORDER = (State.HERE, State.BROKEN, State.BUSY, State.BEGUN, State.AWAY)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of the window.
-
-    key: repo or folder of the target, as it is loaded. head: the same for its head, "" for inside or none.
-    pair: from the catalogue. kept: bytes of a download that was not finished. error: the last failure, as a dict;
-    access: it asks for a token or a licence. stopping: a pause was asked for.
-    fit_error: why nobody knows whether it fits.
-    """
-
-    key: str
-    title: str
-    state: State
-    head: str = ""
-    has_head: bool = False
-    size: int = 0
-    quantization: str = ""
-    pair: CataloguePair | None = None
-    kept: int = 0
-    fit: Fit | None = None
-    fit_error: str = ""
-    progress: DownloadProgress | None = None
-    error: dict[str, str] = field(default_factory=dict)
-    access: bool = False
-    stopping: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,7 +105,7 @@ class Shelf(QObject):
         ]
         names = {entry.key for entry in (*here, *broken)}
         shown = [self._with_job(e) for e in (*here, *broken, *(e for e in away if e.key not in names))]
-        return sorted(shown, key=lambda entry: _ORDER.index(entry.state))
+        return sorted(shown, key=lambda entry: ORDER.index(entry.state))
 
     def entry(self, key: str) -> Entry | None:
         return next((entry for entry in self.entries() if entry.key == key), None)
@@ -303,7 +265,7 @@ class Shelf(QObject):
     def _local(self, model: LocalModel, pair: CataloguePair | None) -> Entry:
         entry = Entry(
             key=model.place,
-            title=pair.name if pair is not None else _name(model.place),
+            title=pair.name if pair is not None else name_of(model.place),
             state=State.HERE,
             head=model.head,
             has_head=model.has_head,
@@ -366,8 +328,3 @@ class Shelf(QObject):
         application = QGuiApplication.instance()
         if isinstance(application, QGuiApplication):
             application.setBadgeNumber(max(1, 100 * done // total) if total else 0)
-
-
-def _name(place: str) -> str:
-    """A folder by its last part, a repo whole."""
-    return Path(place).name if Path(place).is_absolute() else place

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from app import paths
 from app.application import make_qt
 from app.models.dialog import ModelsDialog
-from app.models.shelf import State
+from app.models.entry import State
 from app.services import Services
 from tests.support.fake_hub import FakeHub, fake_hub
 from tests.support.tiny_pair import Shape, write_head, write_target

@@ -122,12 +122,11 @@ class Marked:
             if shape is None and not hovered:
                 continue
             selection = QTextEdit.ExtraSelection()
-            # Qt's stubs do not know the two members.
-            selection.cursor = self._cursor(span)  # type: ignore[attr-defined]
+            selection.cursor = self._cursor(span)
             shape = QTextCharFormat(shape) if shape is not None else QTextCharFormat()
             if hovered:
                 shape.setBackground(QColor(roles.selection))
-            selection.format = shape  # type: ignore[attr-defined]
+            selection.format = shape
             chosen.append(selection)
         self.setExtraSelections(chosen)  # type: ignore[attr-defined]
 
@@ -145,7 +144,7 @@ class Marked:
             if event.type() == QEvent.Type.Leave and self._hovered >= 0:
                 self._hovered = -1
                 self._overlay()
-        return super().viewportEvent(event)  # type: ignore[misc]
+        return bool(super().viewportEvent(event))  # type: ignore[misc]
 
     def _on_tip(self, event: QHelpEvent) -> None:
         position = self.cursorForPosition(event.pos()).position()  # type: ignore[attr-defined]

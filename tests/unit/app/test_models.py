@@ -15,12 +15,13 @@ from pytestqt.qtbot import QtBot
 
 from app.models import dialog as dialogs
 from app.models.dialog import ModelsDialog
+from app.models.entry import Entry, State
 from app.models.jobs import Jobs
 from app.models.loader import ModelLoader, Numbers
 from app.models.own import OwnFolders
 from app.models.row import facts, progress_words
 from app.models.scripted import GIB, ScriptedHub
-from app.models.shelf import DEMO, Entry, Shelf, State
+from app.models.shelf import DEMO, Shelf
 from app.models.token import TokenStore
 from app.pump import Pump
 from app.worker import EngineThread
