@@ -101,6 +101,7 @@ class Request:
     when_full: what to do with a chat that leaves no room for a reply. Part of what the text depends on.
     begun: tokens of this reply that are written already (`Finished.tokens` of the part, with the same messages,
     sampler and seed). It goes on behind them as if it had never stopped; `max_tokens` counts what is new.
+    Under DROP_OLDEST `max_tokens` must be the same too: it decides how much is left out.
     """
 
     messages: tuple[Message, ...]
