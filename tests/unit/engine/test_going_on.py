@@ -122,9 +122,9 @@ def test_the_end_of_a_cut_reply_is_not_the_first_to_go(tmp_path: Path) -> None:
     rest, _ = write(engine, replace(WHOLE, begun=part.tokens, max_tokens=5))
     assert rest.stats.restored_tokens == rest.stats.prompt_tokens - 1, "only the last token of the part is read"
     # A reply that has ended is what nothing comes back to.
-    text = part.answer or part.reasoning
-    ended, _ = write(engine, replace(WHOLE, stop=(text[3:6],)))
-    assert ended.reason is EndReason.STOP_STRING
+    end = next(iter(engine._pair.tokenizer.eos_ids))
+    ended, _ = write(engine, Request(WHOLE.messages, Sampler(logit_bias=((end, 1000.0),))))
+    assert ended.reason is EndReason.EOS
     assert engine.last_boundary is not None
     engine.boundary_budget = engine.boundary_bytes - 1
     assert engine.last_boundary is None
