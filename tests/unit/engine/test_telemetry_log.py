@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import csv
 import dataclasses
 import errno
@@ -397,7 +398,7 @@ def test_no_damage_breaks_a_check_or_an_export(tmp_path_factory, content, change
     for line, place, value in changes:
         found = list(places(rows[line % len(rows)]))
         at, key = found[place % len(found)]
-        at[key] = value
+        at[key] = copy.deepcopy(value)  # a shared one could come to hold itself
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     log = read(path)
     for reply in log.generations:
