@@ -69,14 +69,15 @@ def test_a_repo_becomes_a_model_that_answers(qtbot: QtBot, hub: FakeHub) -> None
         assert info is not None
         assert (info.name, info.drafter is not None) == (TARGET, True)
         assert memory is not None
-        assert memory[1].held > memory[0].held
+        added = memory[1].held - memory[0].held  # other tests of this process may hold memory as well
+        assert added > 0
         services.chats.send_text("hello")
         qtbot.waitUntil(lambda: replied(services), timeout=60_000)
         window.unload.click()
         qtbot.waitUntil(lambda: services.loader.info is None, timeout=30_000)
         after = services.loader.memory
         assert after is not None
-        assert after[1].held < memory[1].held / 2
+        assert after[1].held - memory[0].held < added / 2
     finally:
         services.close()
 
