@@ -76,13 +76,10 @@ class ChatSettingsDialog(QDialog):
 
     @Slot(str)
     def _on_edited(self, key: str) -> None:
-        field = self.fields[key]
         try:
-            value = field.spec.check(field.value())
-        except ValueError as error:
-            field.show_problem(str(error))
-            return
-        field.show_problem("")
+            value = self.fields[key].checked()
+        except ValueError:
+            return  # the field says what is wrong
         self._tell(key, value)
 
     @Slot()

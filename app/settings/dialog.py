@@ -106,13 +106,10 @@ class SettingsDialog(QDialog):
 
     @Slot(str)
     def _on_edited(self, key: str) -> None:
-        field = self.fields[key]
         try:
-            value = field.spec.check(field.value())
-        except ValueError as error:
-            field.show_problem(str(error))
-            return
-        field.show_problem("")
+            value = self.fields[key].checked()
+        except ValueError:
+            return  # the field says what is wrong
         self.settings = dataclasses.replace(self.settings, **{key: value})
         self.changed.emit(self.settings)
 
@@ -189,6 +186,16 @@ class Field(QWidget):
         elif isinstance(editor, QLineEdit):
             editor.setText(value)
         editor.blockSignals(False)
+
+    def checked(self) -> Any:
+        """The edited value as the setting holds it. Raises ValueError when it is not allowed, which the field shows."""
+        try:
+            value = self.spec.check(self.value())
+        except ValueError as error:
+            self.show_problem(str(error))
+            raise
+        self.show_problem("")
+        return value
 
     def show_problem(self, text: str) -> None:
         self._problem.setText(text)
