@@ -1,65 +1,80 @@
-"""Measure what a forward of each kind costs here, at load, within a small budget of time."""
+"""Measure what each kind of round costs here, at load, within a small budget of time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+import threading
+from collections.abc import Iterator, Sequence
+from statistics import median
 from time import perf_counter
 
 import mlx.core as mx
 
 from engine import power
+from engine.decode import Line, classic, speculative
 from engine.drafter import Drafter, HeadState
-from engine.events import Notice
+from engine.events import EndReason, Notice, Round
 from engine.pace import Costs
 from engine.request import Sampler
 from engine.sampling import Chooser
 from engine.target import Target
-from engine.timing import median_ms
 
-BUDGET = 2.0  # seconds, all widths together
+BUDGET = 2.0
+"""Seconds, all widths together."""
+CONTEXT = 16
+ROUNDS = 6
+"""Rounds of each kind, at most. The first one of a loop fills its pipeline and does not count."""
 
 
 def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Costs:
-    """Classic step, verify at each width, draft step, accept hook: milliseconds on a short context."""
-    state = target.new_state()
-    hidden = target.hidden(mx.arange(16, dtype=mx.uint32) % target.vocab_size, state)
-    mx.eval(hidden, state.arrays())
+    """Milliseconds of a classic step and of a round at each width, on a short context.
+
+    The decode loops themselves run: on a GPU classic decode builds the next step while this one runs, so a step
+    that is waited for costs more than a step of a reply, and speculation would look better than it is.
+    """
     started = perf_counter()
-    slots = len(widths) + 3
-    one = mx.array([1], dtype=mx.uint32)
-
-    def forward(width: int) -> None:
-        mark = state.mark()
-        if width == 1:
-            mx.eval(mx.argmax(target.step(one, state).logits, axis=-1))
-        else:
-            mx.eval(mx.argmax(target.verify(mx.broadcast_to(one, (width,)), state).logits, axis=-1))
-            target.rollback(state, width, width)
+    read = mx.arange(CONTEXT, dtype=mx.uint32) % target.vocab_size
+    state = target.new_state()
+    hidden = target.hidden(read, state)
+    mx.eval(hidden, state.arrays())
+    mark = state.mark()
+    kinds = (1, *widths)
+    runs: dict[int, list[Round]] = {}
+    for n, width in enumerate(kinds, start=1):
+        head = HeadState()
+        head.tell(read, hidden)
+        line = Line(state, head, Chooser(Sampler(), 0, target.vocab_size, ()), _never, 1)
+        runs[width] = _few(target, drafter, line, width, started + BUDGET * n / len(kinds))
         state.rewind(mark)
+    wide = [r for width in widths for r in runs[width]]
+    drafting = [r.draft_ms / (r.width - 2) for r in wide if r.width > 2]
+    return Costs(
+        {width: median(r.verify_ms + r.rollback_ms + r.host_ms for r in rounds) for width, rounds in runs.items()},
+        median(drafting) if drafting else 0.0,
+        median(r.hook_ms for r in wide) if wide else 0.0,
+    )
 
-    verify: dict[int, float] = {}
-    for n, width in enumerate((1, *widths), start=1):
-        verify[width] = median_ms(partial(forward, width), deadline=started + BUDGET * n / slots)
 
-    head = HeadState()
-    head.tell(mx.arange(16, dtype=mx.uint32) % target.vocab_size, hidden)
-    seed_hidden = drafter.accept_hook(head)
-    chooser = Chooser(Sampler(), 0, target.vocab_size, ())
-    mx.eval(seed_hidden)
+def _few(target: Target, drafter: Drafter, line: Line, width: int, deadline: float) -> list[Round]:
+    """Up to `ROUNDS` rounds of one width; at least two, of which the first does not count."""
+    never, done = threading.Event(), 0
 
-    def draft() -> None:
-        entries = head.cache.offset
-        mx.eval(drafter.draft_block(one, seed_hidden, 2, chooser, 17, head))
-        head.drop_after(entries)
+    def enough() -> bool:
+        return done > ROUNDS or (done > 1 and perf_counter() > deadline)
 
-    def hook() -> None:
-        entries = head.cache.offset
-        head.tell(mx.broadcast_to(one, (2,)), hidden[:2])
-        mx.eval(drafter.choose(drafter.accept_hook(head), chooser, 17, []))
-        head.drop_after(entries)
+    loop: Iterator[Round]
+    if width == 1:
+        loop = classic(target, line, never, enough)
+    else:
+        loop = speculative(target, drafter, line, never, lambda: 1 if enough() else width, detailed=True)
+    rounds = []
+    for round_ in loop:
+        done += 1
+        rounds.append(round_)
+    return rounds[1:]
 
-    return Costs(verify, median_ms(draft, deadline=started + BUDGET), median_ms(hook, deadline=started + BUDGET * 1.1))
+
+def _never(_: int) -> EndReason | None:
+    return None
 
 
 class CostWatch:

@@ -18,7 +18,7 @@ from engine.calibrate import CostWatch
 from engine.chat.fit import Fit, fit, warning
 from engine.chat.reply import ReplyStream
 from engine.declines import boundary_too_large, reasoning_declines, speculation_declines
-from engine.decode import Line, classic, speculative
+from engine.decode import Line, paced
 from engine.decode.prefill import Interrupted
 from engine.errors import CheckpointError, ContextFull
 from engine.events import (
@@ -286,24 +286,16 @@ class Engine:
         return ContextUse(tokens, self._pair.info.context_length, dropped, len(kept), kept.nbytes, kept.budget)
 
     def _decode(self, line: Line, request: Request, stop: threading.Event) -> Iterator[Round | Notice]:
-        """Alternate between the two loops as the pace decides, until the reply ends or `stop` is set."""
+        """`paced`, with costs that fit the power and heat of now, and an eye on acceptance."""
         pair, pace = self._pair, self._pace
         if self._watch and request.speculation is Speculation.ON and (fresh := self._watch.look()):
             pace.costs, notice = fresh
             yield notice
         pace.begin(request.speculation if line.head is not None else Speculation.OFF, request.block_size)
-        while line.ended is None and not stop.is_set():
-            if pair.drafter is not None and pace.next_width() > 1:
-                rounds = speculative(pair.target, pair.drafter, line, stop, pace.next_width, self.detailed_timing)
-            else:
-                rounds = classic(pair.target, line, stop, pace.leave_classic)
-            yield from pace.take_notices()
-            for round_ in rounds:
-                pace.observe(round_)
-                yield replace(round_, parked=True) if round_.width == 1 and pace.parked else round_
-                if alarm := self._alarm.observe(round_):
-                    yield alarm
-                yield from pace.take_notices()
+        for part in paced(pair.target, pair.drafter, line, stop, pace, self.detailed_timing):
+            yield part
+            if isinstance(part, Round) and (alarm := self._alarm.observe(part)):
+                yield alarm
 
 
 def _going_on(begun: Sequence[int]) -> tuple[Segment, ...]:

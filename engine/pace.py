@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 
 from engine.events import Notice, Round
 from engine.request import Speculation
@@ -24,6 +25,12 @@ PARKED_TOKENS = 96
 """Classic tokens between two looks at speculation while parked."""
 LOOK_ROUNDS = 3
 """Speculative rounds of one such look: enough to refresh the costs, cheap beside 96 tokens."""
+CLASSIC_AFTER = 12
+"""Speculative rounds before the first look at classic decode. Its cost at load may be of another machine state."""
+CLASSIC_EVERY = 96
+"""Speculative rounds between further ones."""
+CLASSIC_STEPS = 4
+"""Classic steps of such a look. The first one fills the pipeline and teaches nothing about costs."""
 
 
 @dataclass
@@ -108,12 +115,17 @@ class Pace:
         self._width = 0  # 0: not decided yet in this reply
         self._parked_for = 0
         self._look = 0
+        self._classic_look = 0
+        self._since_classic = CLASSIC_EVERY - CLASSIC_AFTER
+        self._looked: list[float] = []
+        self._pipelined = False
         self._notices: list[Notice] = []
 
     def begin(self, speculation: Speculation, block_size: int) -> None:
         """A new reply. Acceptance and costs are kept; the width is decided afresh."""
         self._speculation, self._limit = speculation, block_size
         self._width, self._look, self._parked_for = 0, 0, 0
+        self._classic_look, self._looked, self._pipelined = 0, [], False
         allowed = self._allowed()
         if speculation is Speculation.ALWAYS and allowed:
             self._notices.append(Notice("width", f"{max(allowed)} rows in every round: speculation is set to always."))
@@ -127,8 +139,13 @@ class Pace:
             return max(allowed)
         if self._look > 0:
             return self._best(allowed, self.costs)[0]
+        if self._classic_look > 0:
+            return 1
         best, rate = self._best(allowed, self.costs)
         classic = 1.0 / self.costs.round_ms(1)
+        if self._since_classic >= CLASSIC_EVERY and self._width > 1:
+            self._since_classic, self._classic_look = 0, CLASSIC_STEPS
+            return 1
         keep = 1.0 if self._width > 1 else MARGIN  # hysteresis around the present state
         if rate >= keep * classic:
             self._switch(best, allowed)
@@ -142,15 +159,28 @@ class Pace:
 
     def observe(self, round_: Round) -> None:
         """Learn from a finished round."""
-        if self.costs is not None:
+        if self.costs is not None and (round_.width > 1 or self._pipelined):
             self.costs.observe(round_)
+            if self._classic_look > 0:
+                self._looked.append(round_.total_ms)
+        self._pipelined = round_.width == 1
         if round_.width > 1:
             self.acceptance.observe(round_)
             self._look = max(0, self._look - 1)
+            self._since_classic += 1
+        elif self._classic_look > 0:
+            self._end_classic_look()
         elif self._width == 1:
             self._parked_for += 1
             if self._parked_for >= PARKED_TOKENS:
                 self._parked_for, self._look = 0, LOOK_ROUNDS
+
+    def _end_classic_look(self) -> None:
+        """One step of a look is done. After the last one its median replaces the cost: it was seldom seen before."""
+        self._classic_look -= 1
+        if self._classic_look == 0 and self._looked and self.costs is not None:
+            self.costs.verify[1] = median(self._looked)
+            self._looked = []
 
     def leave_classic(self) -> bool:
         """Whether classic decode should hand over to the speculative loop now."""

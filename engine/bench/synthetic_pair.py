@@ -30,11 +30,13 @@ from engine.bench.record import hardware
 from engine.bench.statistics import Ratio, Spread, speed_ratio, spread
 from engine.bench.synthetic import SHAPES, random_head, random_target
 from engine.bench.tables import free_drafter
-from engine.decode import Line, classic, prefill, speculative
+from engine.calibrate import measure_costs
+from engine.decode import Line, classic, paced, prefill, speculative
 from engine.drafter import Drafter, HeadState
-from engine.events import DrafterInfo, EndReason, ReplyStats
+from engine.events import DrafterInfo, EndReason, Notice, ReplyStats, Round
 from engine.exactness import ladder
-from engine.request import Sampler
+from engine.pace import Pace
+from engine.request import Sampler, Speculation
 from engine.sampling import Chooser
 from engine.tables import table
 from engine.target import Rows
@@ -47,6 +49,7 @@ WARM_UP = 2
 STAGE_RUNS = 3
 NEVER = threading.Event()
 CLASSIC = "classic"
+PACED = "quantized head, paced"
 MIB = 2**20
 
 
@@ -95,6 +98,8 @@ class Bench:
             planned = emitted if draw.random() < acceptance else (emitted + 1) % wrong
             for drafter in self.drafters.values():
                 drafter.planned[PROMPT + n] = planned
+        self.pace = Pace(measure_costs(self.target, self.drafters["quantized head"], (2, WIDTH)), (2, WIDTH))
+        self.costs_at_load = dict(self.pace.table())
 
     def _drafter(self, shape: str, *, quantized: bool) -> ForcedDrafter:
         head = random_head(shape, self.target, quantized=quantized)
@@ -125,13 +130,18 @@ class Bench:
         tokens, stats = [line.last], StatsBuilder()
         mx.synchronize()
         started = perf_counter()
+        rounds: Iterator[Round | Notice]
         if arm == CLASSIC:
             rounds = classic(self.target, line, NEVER, lambda: False)
+        elif arm == PACED:
+            self.pace.begin(Speculation.ON, WIDTH)
+            rounds = paced(self.target, self.drafters["quantized head"], line, NEVER, self.pace, detailed)
         else:
             rounds = speculative(self.target, self.drafters[arm], line, NEVER, lambda: WIDTH, detailed)
         for round_ in rounds:
-            tokens.extend(round_.tokens)
-            stats.observe(round_)
+            if isinstance(round_, Round):
+                tokens.extend(round_.tokens)
+                stats.observe(round_)
         seconds = perf_counter() - started
         mx.synchronize()
         return Run(seconds, tuple(tokens), stats.build())
@@ -178,7 +188,7 @@ class Bench:
 
 def measure(bench: Bench, pairs: int, say: Callable[[str], object]) -> dict[str, list[Run]]:
     """Every arm once per block, in an order drawn anew. A second classic arm is the control."""
-    arms = [CLASSIC, f"{CLASSIC} again", *bench.drafters]
+    arms = [CLASSIC, f"{CLASSIC} again", *bench.drafters, PACED]
     runs: dict[str, list[Run]] = {arm: [] for arm in arms}
     draw = random.Random(2)
     for block in range(pairs + WARM_UP):
@@ -232,6 +242,24 @@ def stage_rows(bench: Bench, staged: Mapping[str, list[ReplyStats]]) -> list[tup
         accepted = sum(s.accepted for s in samples) / sum(s.drafted for s in samples)
         out.append((arm, f"{drafter.info.bytes / MIB:.1f}", *(cell(stage) for stage in stages), f"{accepted:.3f}"))
     return out
+
+
+def pace_lines(bench: Bench, done: Sequence[Run]) -> list[str]:
+    """What the cost model believed at load and at the end, and what it did with it."""
+    now = bench.pace.table()
+    rows = [
+        ("1 (classic)" if width == 1 else str(width), f"{bench.costs_at_load[width][1]:.1f}", f"{spent:.1f}",
+         f"{tokens:.2f}", f"{tokens / spent * now[1][1]:.2f}")
+        for width, (tokens, spent) in now.items()
+    ]  # fmt: skip
+    stats = [run.stats for run in done]
+    steps = sum(s.rounds - (s.drafted_at[0] if s.drafted_at else 0) for s in stats)
+    share = steps / sum(len(run.tokens) - 1 for run in done)
+    return [
+        *table(("rows", "ms a round, at load", "ms a round, at the end", "tokens expected", "speed expected"), rows),
+        "",
+        f"Of the paced tokens {share:.0%} came by classic steps.",
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -293,6 +321,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         ),
         "",
         "The accept hook of a reply's first round takes in the prompt; it is spread over all rounds.",
+        "",
+        "## The pace",
+        "",
+        *pace_lines(bench, runs[PACED]),
         "",
         "## What the host does: milliseconds of Python to build each graph, nothing evaluated meanwhile",
         "",

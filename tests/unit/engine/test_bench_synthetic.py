@@ -38,6 +38,8 @@ def test_the_published_rows_are_written(
     row = next(line for line in text.splitlines() if line.startswith("| acceptance (forced), n = 12"))
     assert row.count("1.000") == 2, "every draft was made the target's own token"
     assert "Drafts per reply: classic 0, classic again 0, dense head 8" in text
-    assert "2 blocks of 4 warm-up runs" in text
+    assert "2 blocks of 5 warm-up runs" in text
+    assert "Of the paced tokens " in text
+    assert "| quantized head, paced |" in text
     assert "Synthetic: random 4-bit weights" in text
     assert len(json.loads(page.with_suffix(".json").read_text())["stage_samples"]["quantized head"]) == 1

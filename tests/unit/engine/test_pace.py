@@ -139,3 +139,37 @@ def test_drafts_behind_the_first_rejection_are_not_counted_as_tried() -> None:
     assert acceptance.at(1) > 0.9
     assert acceptance.at(2) < 0.1
     assert 3 not in acceptance.tried
+
+
+def test_a_classic_cost_measured_while_the_machine_was_busy_is_corrected_without_parking() -> None:
+    """Bug: classic's cost was learned while parked only. Measured too high at load, it kept a loss running for good."""
+    real, told = costs(1.0), costs(1.0)
+    told.verify[1] *= 3
+    pace = Pace(told, WIDTHS)
+    pace.begin(Speculation.ON, 3)
+    assert pace.next_width() > 1, "as the costs of the load would have it"
+    simulate(pace, real, 0.5, 400)
+    _, widths = simulate(pace, real, 0.5, 300)
+    assert sum(w > 1 for w in widths) <= 20
+    assert any(n.kind == "park" for n in pace.take_notices())
+
+
+def test_a_look_at_classic_is_short_rare_and_no_parking() -> None:
+    pace = Pace(costs(0.15), WIDTHS)
+    pace.begin(Speculation.ON, 3)
+    _, widths = simulate(pace, costs(0.15), 0.8, 1500)
+    looked = sum(w == 1 for w in widths)
+    assert 4 <= looked <= 0.05 * len(widths)
+    assert not any(n.kind in ("park", "unpark") for n in pace.take_notices())
+
+
+def test_the_first_step_of_a_look_at_classic_teaches_no_cost() -> None:
+    """It fills the pipeline: Python builds two steps in it, and a device that was idle starts."""
+    pace, real = Pace(costs(0.15), WIDTHS), costs(0.15)
+    pace.begin(Speculation.ON, 3)
+    while (width := pace.next_width()) > 1:
+        pace.observe(round_of(width, width - 1, real))
+    slow = costs(0.15)
+    slow.verify[1] *= 5
+    pace.observe(round_of(1, 0, slow))
+    assert pace.table()[1][1] == real.verify[1]
