@@ -1,7 +1,9 @@
 """`python -m tests.support.download_trial`: how fast and how thrifty downloads are, against a local hub.
 
 speed: a file of 1 GB from a server limited to 100 MB/s, by curl and by us, interleaved; medians.
-kills: a program that is killed at 20 random moments and started again; bytes that were received twice.
+kills: a program that is killed at 20 random moments and started again. Three figures, each above the one before:
+    what it asked for although it was on disk; what crossed the network for nothing, most of it in the system's
+    buffers when the program died; what the server had handed to its own system, where the rest then was thrown away.
 
 The server is a process of its own, so that it shares no interpreter with the client. Sizes are decimal.
 """
@@ -39,7 +41,7 @@ def say(text: str) -> None:
 
 
 def serve(pipe: Pipe, size: int, rate: int) -> None:
-    """Tell the endpoint and the file's URL; answer each question with (bytes written, ranges asked for)."""
+    """Tell the endpoint and the file's URL; answer each question with (bytes written, sent, ranges asked for)."""
     with fake_hub() as hub:
         # Repeated: no generator makes a gigabyte in one go, and nobody compresses.
         block = random.Random(1).randbytes(1_000_000)
@@ -50,7 +52,7 @@ def serve(pipe: Pipe, size: int, rate: int) -> None:
         pipe.send((hub.endpoint, _location(hub, data)))
         with suppress(EOFError):
             while pipe.recv():
-                pipe.send((hub.written, [s.range for s in hub.seen if s.origin == "storage"]))
+                pipe.send((hub.written, hub.wired, [s.range for s in hub.seen if s.origin == "storage"]))
 
 
 def _location(hub: FakeHub, data: bytes) -> str:
@@ -112,20 +114,21 @@ def kills(size: int, rate: int, times: int, scratch_in: str | None) -> None:
         kept = [0]
         for goal in sorted(rng.sample(range(size // 50, size), times)):
             process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            while on_disk(Path(scratch)) < goal and process.poll() is None:
+            while on_disk(Path(scratch)) < max(goal, kept[-1] + 1) and process.poll() is None:
                 time.sleep(0.002)
             process.kill()
             process.wait()
             kept.append(on_disk(Path(scratch)))
         subprocess.run(command, env=env, check=True, capture_output=True)
         pipe.send(True)
-        written, ranges = pipe.recv()
+        written, wired, ranges = pipe.recv()
     starts = [int(asked.removeprefix("bytes=").split("-")[0]) for asked in ranges]
-    again = sum(max(0, k - s) for k, s in zip(kept, starts, strict=False))
-    say(f"runs {len(starts)}, on disk after each kill, MB: {', '.join(f'{k / 1e6:.0f}' for k in kept[1:])}")
-    say(f"asked for again although it was on disk: {again} bytes")
-    more = written - size
-    say(f"sent by the server beyond the file's size (on the way when killed): {more} bytes, {100 * more / size:.2f} %")
+    again = sum(max(0, k - s) for k, s in zip(kept, starts, strict=True))
+    say(f"on disk after each kill, MB: {', '.join(f'{k / 1e6:.0f}' for k in kept[1:])}")
+    say(f"asked for although it was on disk: {again} bytes")
+    for what, bytes_ in (("sent over the network", wired), ("handed to the server's system", written)):
+        say(f"{what} beyond the file's size: {bytes_ - size} bytes, {100 * (bytes_ - size) / size:.2f} %")
+    say(f"load {os.getloadavg()[0]:.1f}")
 
 
 def on_disk(cache: Path) -> int:
@@ -144,7 +147,7 @@ def main() -> int:
     if arguments.trial == "speed":
         speed(arguments.size or 1_000_000_000, arguments.rate, arguments.rounds, arguments.scratch)
     else:
-        kills(arguments.size or 200_000_000, arguments.rate, arguments.kills, arguments.scratch)
+        kills(arguments.size or 1_000_000_000, arguments.rate, arguments.kills, arguments.scratch)
     return 0
 
 

@@ -13,6 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import socket
+import struct
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -95,7 +98,7 @@ class FakeHub:
     """repos: by id, change them as a test needs. faults: queue; the first that matches is used up.
 
     rate: bytes per second for each body, 0 for as fast as it goes. ranges: whether the storage can send parts.
-    written: bytes of bodies that were handed to the system.
+    written: bytes of bodies that were handed to the system. wired: those that TCP has sent (Linux; 0 elsewhere).
     """
 
     def __init__(self) -> None:
@@ -107,7 +110,7 @@ class FakeHub:
         self.expired: set[int] = set()
         self.rate = 0
         self.ranges = True
-        self.written = 0
+        self.written = self.wired = 0
         self.closing = threading.Event()
         self.lock = threading.Lock()
         self._servers = [_Server(self, origin) for origin in ("hub", "storage")]
@@ -320,14 +323,28 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _send(self, body: memoryview) -> None:
-        """At `rate` at most, measured from the first byte, so that a late chunk is made up for."""
-        rate, started, at = self.server.hub.rate, time.monotonic(), 0
-        while at < len(body):
-            chunk = body[at : at + (max(4096, rate // 200) if rate else len(body))]
-            self.wfile.write(chunk)
-            at += len(chunk)
-            with self.server.hub.lock:
-                self.server.hub.written += len(chunk)
-            if rate and (early := at / rate - (time.monotonic() - started)) > 0:
-                self.server.hub.closing.wait(early)
-        self.wfile.flush()
+        """At `rate` at most, measured from the first byte, so that a late chunk is made up for.
+
+        In chunks of half a millisecond: a network hands over packets, not megabytes.
+        """
+        hub, started, at, before = self.server.hub, time.monotonic(), 0, _sent_on(self.connection)
+        try:
+            while at < len(body):
+                chunk = body[at : at + (max(4096, hub.rate // 2000) if hub.rate else len(body))]
+                self.wfile.write(chunk)
+                at += len(chunk)
+                if hub.rate and (early := at / hub.rate - (time.monotonic() - started)) > 0:
+                    hub.closing.wait(early)
+            self.wfile.flush()
+        finally:
+            with hub.lock:
+                hub.written += at
+                # What waits in the system's buffer of a connection that holds will be sent.
+                hub.wired += at if at == len(body) else _sent_on(self.connection) - before
+
+
+def _sent_on(connection: socket.socket) -> int:
+    """Bytes that TCP has sent: `tcpi_bytes_sent` of linux/tcp.h, since Linux 4.19."""
+    if sys.platform != "linux":
+        return 0
+    return int(struct.unpack_from("<Q", connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 208), 200)[0])
