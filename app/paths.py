@@ -17,11 +17,16 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Folders of one installation. They exist after `resolve`."""
+    """Folders of one installation. They exist after `resolve` or `make`."""
 
     data: Path
     config: Path
     logs: Path
+
+    @classmethod
+    def below(cls, base: Path) -> Paths:
+        """All of them in one folder."""
+        return cls(base / "data", base / "config", base / "logs")
 
     @property
     def database(self) -> Path:
@@ -62,18 +67,24 @@ class Paths:
         return self.data / "pacenote.lock"
 
 
+def locate() -> Paths:
+    """The folders to use. Nothing is created."""
+    if home := os.environ.get("PACENOTE_HOME"):
+        return Paths.below(Path(home).expanduser())
+    return Paths(
+        Path(platformdirs.user_data_dir("Pacenote", appauthor=False)),
+        Path(platformdirs.user_config_dir("Pacenote", appauthor=False)),
+        Path(platformdirs.user_log_dir("Pacenote", appauthor=False)),
+    )
+
+
 def resolve() -> Paths:
     """The folders to use, created when missing. Raises KnownError when they cannot be made."""
-    home = os.environ.get("PACENOTE_HOME")
-    if home:
-        base = Path(home).expanduser()
-        paths = Paths(base / "data", base / "config", base / "logs")
-    else:
-        paths = Paths(
-            Path(platformdirs.user_data_dir("Pacenote", appauthor=False)),
-            Path(platformdirs.user_config_dir("Pacenote", appauthor=False)),
-            Path(platformdirs.user_log_dir("Pacenote", appauthor=False)),
-        )
+    return make(locate())
+
+
+def make(paths: Paths) -> Paths:
+    """The same folders, created when missing. Raises KnownError when they cannot be made."""
     for folder in (paths.data, paths.config, paths.logs, paths.sessions):
         try:
             folder.mkdir(parents=True, exist_ok=True)

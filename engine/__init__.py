@@ -6,7 +6,7 @@ This is the whole public surface. `app/` and the terminal import from here and n
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.bench.design import blocks
@@ -35,6 +35,8 @@ from engine.hub.hub import Hub
 from engine.hub.types import Begun, CataloguePair, DoesNotFit, Fit, FitVerdict, Found, LocalModel, Need, Unusable
 from engine.memory import MemoryUse, free_memory, memory_use
 from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation, WhenFull
+from engine.selftest.check import Check, Finding, Skip
+from engine.selftest.launch import own_command
 from engine.telemetry.environment import conditions, environment
 from engine.telemetry.event_log import EventLog
 from engine.telemetry.export import Exported, ExportKind, export_logs
@@ -53,6 +55,7 @@ __all__ = [
     "STAGES",
     "Begun",
     "CataloguePair",
+    "Check",
     "CheckpointError",
     "ContextFull",
     "ContextUse",
@@ -68,6 +71,7 @@ __all__ = [
     "ExactnessState",
     "ExportKind",
     "Exported",
+    "Finding",
     "Finished",
     "Fit",
     "FitVerdict",
@@ -95,6 +99,7 @@ __all__ = [
     "Sampler",
     "Segment",
     "SessionLog",
+    "Skip",
     "Speculation",
     "StatsBuilder",
     "Step",
@@ -112,7 +117,9 @@ __all__ = [
     "memory_use",
     "merge",
     "noise_band",
+    "own_command",
     "read_logs",
+    "self_test",
     "speed_ratio",
     "speed_reason",
     "spread",
@@ -142,6 +149,14 @@ def load(
     from engine.engine import load_engine
 
     return load_engine(options or LoadOptions(), progress or (lambda _: None), cancel or threading.Event())
+
+
+def self_test(arguments: Sequence[str]) -> int:
+    """`pacenote doctor --self-test` with these arguments, for a program of another name. Returns its exit status."""
+    # Imported here: a window does not need the commands.
+    from engine.cli.main import main
+
+    return main(["doctor", "--self-test", *arguments])
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,7 @@
-"""`pacenote doctor`: what is installed here, what the device is, and whether a pair loads."""
+"""`pacenote doctor`: what is installed here, what the device is, and whether a pair loads.
+
+With `--self-test` it checks all of the installation, with `--check-updates` it asks for the newest release.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from engine import EngineInfo, KnownError, conditions, environment
+from engine.cli import selftest, updates
 from engine.cli.figures import drafter_line
 from engine.cli.loading import add_model_arguments, load_bare_pair, load_options
 
@@ -15,17 +19,28 @@ if TYPE_CHECKING:  # MLX comes with it, and takes seconds
     from engine.loading import Pair
 
 NAME = "doctor"
-HELP = "versions, device, policy, exactness verdict; loads the demo pair or --model"
+HELP = "versions, device, policy, exactness verdict; loads the demo pair or --model; checks the whole installation"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--json", action="store_true", help="for a bug report or a program")
     parser.add_argument("--gpu", metavar="ARCH", help="show the routing of another Apple GPU, e.g. applegpu_g16s")
+    parser.add_argument("--check-updates", action="store_true", help="ask over the network for the newest release")
+    selftest.add_arguments(parser)
+    parser.set_defaults(usage_error=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns 0 when the pair loads, 1 when it does not; the rest is printed either way."""
+    """Returns 0 when the pair loads, 1 when it does not; the rest is printed either way. See the others for theirs."""
+    if args.self_test and args.check_updates:
+        args.usage_error("--self-test and --check-updates are two commands")
+    if args.out is not None and not args.self_test:
+        args.usage_error("--out needs --self-test")
+    if args.self_test or args.child:
+        return selftest.self_test(args)
+    if args.check_updates:
+        return updates.check()
     pair: Pair | None = None
     problem = ""
     try:
@@ -38,26 +53,11 @@ def run(args: argparse.Namespace) -> int:
     else:
         for name, text in _lines(info, problem):
             print(f"{name:<11}{text}")
-        for line in _routing(pair, args.gpu) if pair else ():
-            print(line)
+        if pair is not None:
+            from engine.selftest.kernels import dispatch
+
+            print("\n".join(dispatch(args.gpu or pair.target.backend.architecture, pair.target)))
     return 0 if pair is not None else 1
-
-
-def _routing(pair: Pair, asked: str | None) -> list[str]:
-    """MLX's dispatch for this model's products on this machine's GPU, or on the one asked for."""
-    from engine.exactness import ladder, routing
-    from engine.tables import table
-
-    architecture = asked or pair.target.backend.architecture
-    gpu = routing.Gpu.parse(architecture)
-    if gpu is None:
-        return [f"{'routing':<11}no table for {architecture}: it is no Apple GPU, the probe alone decides"]
-    widths = range(2, 6)
-    shapes = ladder.linear_shapes(pair.target)
-    if not shapes:
-        return [f"{'routing':<11}the weights are unpacked here, so there are no quantized products to route"]
-    header = ("inputs x outputs", "1 row", *(f"{w} rows" for w in widths), "forced qmv")
-    return [f"routing of quantized products on {architecture}:", *table(header, routing.table(gpu, shapes, widths))]
 
 
 def _report(info: EngineInfo | None, problem: str) -> dict[str, Any]:
