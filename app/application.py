@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import __version__, dialogs, paths
 from app.crash import CrashLog
+from app.desktop import DesktopApplication
 from app.enginelike import Loader
 from app.paths import Paths
 from app.services import Services
@@ -77,7 +78,7 @@ class Application(QObject):
 
 
 def make_qt(argv: list[str]) -> QApplication:
-    qt = QApplication(argv)
+    qt = DesktopApplication(argv)
     # How long the GUI thread waits for its turn while the engine's thread runs Python. It asks for one after most
     # calls into Qt, so the default of 5 ms adds up: a first paint of 40 ms took over 100 beside a fast source.
     sys.setswitchinterval(0.0002)
@@ -125,6 +126,8 @@ def open_window(qt: QApplication, load: Loader | None = None) -> int:
     signals.ended.connect(application.end)
     try:
         application.start()
+        if isinstance(qt, DesktopApplication):
+            qt.open_files_with(application.window.import_file)
         return qt.exec()
     finally:
         signals.close()

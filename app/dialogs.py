@@ -80,8 +80,11 @@ def export_chats(parent: QWidget, store: Repository, conversations: list[int], s
 def import_chats(parent: QWidget, store: Repository) -> list[int]:
     """Ask for an export and add its chats. Returns their ids. Raises KnownError."""
     name, _ = QFileDialog.getOpenFileName(parent, "Import chats", str(Path.home()), "JSON (*.json)")
-    if not name:
-        return []
+    return read_chats(store, name) if name else []
+
+
+def read_chats(store: Repository, name: str) -> list[int]:
+    """Add the chats of an export. Returns their ids. Raises KnownError."""
     try:
         text = Path(name).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

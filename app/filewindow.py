@@ -53,10 +53,19 @@ class FileWindow(ModelWindow):
     @Slot()
     def import_chats(self) -> None:
         try:
-            added = dialogs.import_chats(self, self.services.store)
+            self._show_imported(dialogs.import_chats(self, self.services.store))
         except KnownError as error:
             self.on_error(as_dict(error))
-            return
+
+    @Slot(str)
+    def import_file(self, name: str) -> None:
+        """A file that was opened with Pacenote."""
+        try:
+            self._show_imported(dialogs.read_chats(self.services.store, name))
+        except KnownError as error:
+            self.on_error(as_dict(error))
+
+    def _show_imported(self, added: list[int]) -> None:
         if added:
             self.show_list()
             self.services.chats.open(added[-1])

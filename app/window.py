@@ -14,6 +14,7 @@ from app.chat.item import Item
 from app.chat.rehearsal import rehearse
 from app.chat.templates import TemplateDialog, TemplateMenu
 from app.filewindow import FileWindow
+from app.licences import LicencesDialog
 from app.services import Services
 from app.store import Draft
 from app.store.attachments import compose
@@ -321,6 +322,12 @@ class MainWindow(FileWindow):
     @Slot()
     def about(self) -> None:
         dialogs.about(self)
+
+    @Slot()
+    def show_licences(self) -> None:
+        dialog = LicencesDialog(self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     @Slot()
     def show_crash_log(self) -> None:

@@ -1,4 +1,4 @@
-"""Draw the icon set from resources/icons/pacenote.svg: PNGs for Linux, pacenote.icns for macOS. `make icons` runs it."""
+"""Draw the icon set from resources/icons/pacenote.svg: PNGs for Linux, pacenote.icns for macOS. See `make icons`."""
 
 import sys
 from pathlib import Path
