@@ -13,185 +13,40 @@ import argparse
 import json
 import random
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from time import perf_counter
 
-import mlx.core as mx
-from mlx.utils import tree_flatten
-
-from engine import backend as backends
-from engine.arrays import token, token_array
 from engine.bench import environment
+from engine.bench.forced import CLASSIC, PACED, WIDTH, Bench, Run
 from engine.bench.record import hardware
-from engine.bench.statistics import Ratio, Spread, speed_ratio, spread
-from engine.bench.synthetic import SHAPES, random_head, random_target
+from engine.bench.statistics import Ratio, speed_ratio, spread
+from engine.bench.synthetic import SHAPES
 from engine.bench.tables import free_drafter
-from engine.calibrate import measure_costs
-from engine.decode import Line, classic, paced, prefill, speculative
-from engine.drafter import Drafter, HeadState
-from engine.events import DrafterInfo, EndReason, Notice, ReplyStats, Round
-from engine.exactness import ladder
-from engine.pace import Pace
-from engine.request import Sampler, Speculation
-from engine.sampling import Chooser
+from engine.events import ReplyStats
 from engine.tables import table
-from engine.target import Rows
-from engine.telemetry.stats import StatsBuilder, merge
+from engine.telemetry.stats import merge
 
-PROMPT = 64
-"""Random prompt tokens."""
-WIDTH = 3
 WARM_UP = 2
 STAGE_RUNS = 3
-NEVER = threading.Event()
-CLASSIC = "classic"
-PACED = "quantized head, paced"
 MIB = 2**20
 
 
-class ForcedDrafter(Drafter):
-    """Drafts as the head does, then proposes `planned[position]`. The replacement depends on the head's own token."""
+def measure(bench: Bench, pairs: int, say: Callable[[str], object], seconds: float) -> dict[str, list[Run]]:
+    """Every arm once per block, in an order drawn anew. A second classic arm is the control.
 
-    planned: dict[int, int]
-
-    def choose(self, hidden: mx.array, chooser: Chooser, position: int, drafted: list[mx.array]) -> mx.array:
-        own = super().choose(hidden, chooser, position, drafted)
-        return own - own + self.planned.get(position, 0)
-
-
-@dataclass(frozen=True)
-class Run:
-    """seconds: from the restored boundary to the last token."""
-
-    seconds: float
-    tokens: tuple[int, ...]
-    stats: ReplyStats
-
-
-class Bench:
-    """Everything on one target of random weights."""
-
-    def __init__(self, shape: str, tokens: int, acceptance: float) -> None:
-        backend = backends.detect()
-        backends.prepare(backend)
-        self.target = random_target(shape, backend)
-        self.decision = ladder.decide(self.target, (2, WIDTH), 512)
-        self.drafters = {
-            "dense head": self._drafter(shape, quantized=False),
-            "quantized head": self._drafter(shape, quantized=True),
-        }
-        self.tokens = tokens
-        state, head = self.target.new_state(), HeadState()
-        prompt = [int(t) for t in random.Random(0).choices(range(self.target.vocab_size), k=PROMPT)]
-        rows = [part for part in prefill(self.target, prompt, state, head, NEVER) if isinstance(part, Rows)][-1]
-        self._boundary, self._told, self._rows = state.snapshot(), head.snapshot(), rows
-        draw, true = random.Random(1), self.run(CLASSIC).tokens
-        self.reference = true
-        wrong = self.target.vocab_size
-        for drafter in self.drafters.values():
-            drafter.planned = {}
-        for n, emitted in enumerate(true):
-            planned = emitted if draw.random() < acceptance else (emitted + 1) % wrong
-            for drafter in self.drafters.values():
-                drafter.planned[PROMPT + n] = planned
-        self.pace = Pace(measure_costs(self.target, self.drafters["quantized head"], (2, WIDTH)), (2, WIDTH))
-        self.costs_at_load = dict(self.pace.table())
-
-    def _drafter(self, shape: str, *, quantized: bool) -> ForcedDrafter:
-        head = random_head(shape, self.target, quantized=quantized)
-        size = sum(value.nbytes for _, value in tree_flatten(head.parameters()))
-        words = "4-bit group 64" if quantized else "dense bfloat16"
-        return ForcedDrafter(head, self.target, DrafterInfo("random", words, "benchmark", size, 0))
-
-    def line(self, *, follow: bool) -> Line:
-        state = self.target.new_state()
-        state.restore(self._boundary)
-        head = HeadState.restored(self._told) if follow else None
-        chooser = Chooser(Sampler(), 0, self.target.vocab_size, ())
-        chosen = chooser.row(self._rows.logits[0], state.length)
-        chooser.emit(chosen)
-        if head is not None:
-            head.tell(chosen, self._rows.hidden)
-        left = self.tokens - 1
-
-        def ends(_: int) -> EndReason | None:
-            nonlocal left
-            left -= 1
-            return EndReason.BUDGET if left <= 0 else None
-
-        return Line(state, head, chooser, ends, token(chosen))
-
-    def run(self, arm: str, *, detailed: bool = False) -> Run:
-        line = self.line(follow=arm != CLASSIC)
-        tokens, stats = [line.last], StatsBuilder()
-        mx.synchronize()
-        started = perf_counter()
-        rounds: Iterator[Round | Notice]
-        if arm == CLASSIC:
-            rounds = classic(self.target, line, NEVER, lambda: False)
-        elif arm == PACED:
-            self.pace.begin(Speculation.ON, WIDTH)
-            rounds = paced(self.target, self.drafters["quantized head"], line, NEVER, self.pace, detailed)
-        else:
-            rounds = speculative(self.target, self.drafters[arm], line, NEVER, lambda: WIDTH, detailed)
-        for round_ in rounds:
-            if isinstance(round_, Round):
-                tokens.extend(round_.tokens)
-                stats.observe(round_)
-        seconds = perf_counter() - started
-        mx.synchronize()
-        return Run(seconds, tuple(tokens), stats.build())
-
-    def host(self, repeats: int) -> dict[str, Spread]:
-        """Milliseconds of Python per round: what it takes to build each graph, nothing evaluated meanwhile."""
-        times: dict[str, list[float]] = {}
-        for _ in range(repeats):
-            for name, milliseconds in self._build_round():
-                times.setdefault(name, []).append(milliseconds)
-        return {name: spread(values) for name, values in times.items()}
-
-    def _build_round(self) -> Iterator[tuple[str, float]]:
-        """The graphs of one round, each built and then evaluated before the next is begun."""
-        drafter, line = self.drafters["quantized head"], self.line(follow=True)
-        head, state, chooser = line.head, line.state, line.chooser
-        assert head is not None
-        hidden = drafter.accept_hook(head)
-        mx.eval(hidden)
-        entries = head.cache.offset
-
-        started = perf_counter()
-        drafts = drafter.draft_block(token_array([1]), hidden, 2, chooser, state.length + 1, head)
-        yield "draft step", (perf_counter() - started) * 1e3
-        mx.eval(drafts)
-
-        started = perf_counter()
-        rows = self.target.verify(token_array([1] * WIDTH), state)
-        yield "verify forward", (perf_counter() - started) * 1e3
-        mx.eval(rows)
-
-        started = perf_counter()
-        self.target.rollback(state, WIDTH, 2)
-        yield "rollback", (perf_counter() - started) * 1e3
-        mx.eval(state.arrays())
-
-        head.drop_after(entries)
-        head.tell(token_array([1, 2]), rows.hidden[:2])
-        started = perf_counter()
-        seed = drafter.choose(drafter.accept_hook(head), chooser, state.length + 1, [])
-        yield "accept hook", (perf_counter() - started) * 1e3
-        mx.eval(seed)
-
-
-def measure(bench: Bench, pairs: int, say: Callable[[str], object]) -> dict[str, list[Run]]:
-    """Every arm once per block, in an order drawn anew. A second classic arm is the control."""
+    After so many seconds no further block begins: time on a borrowed machine ends, and what was measured must not go.
+    """
+    deadline = perf_counter() + seconds
     arms = [CLASSIC, f"{CLASSIC} again", *bench.drafters, PACED]
     runs: dict[str, list[Run]] = {arm: [] for arm in arms}
     draw = random.Random(2)
     for block in range(pairs + WARM_UP):
+        if block > WARM_UP and perf_counter() > deadline:
+            say(f"out of time after {block - WARM_UP} of {pairs} blocks")
+            break
         for arm in draw.sample(arms, len(arms)):
             run = bench.run(CLASSIC if arm.startswith(CLASSIC) else arm)
             if block >= WARM_UP:
@@ -269,17 +124,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tokens", type=int, default=40)
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--out", type=Path, default=Path("docs/benchmark_results"))
+    parser.add_argument("--seconds", type=float, default=3600.0, help="no further block is begun after these")
     asked = parser.parse_args(argv)
-    machine = environment.look()
+    machine, began = environment.look(), perf_counter()
 
     def say(text: str) -> None:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(f"{perf_counter() - began:.0f} s: {text}\n")
         sys.stderr.flush()
 
     bench = Bench(asked.shape, asked.tokens, asked.acceptance)
     verdict = bench.decision.verdict
     say(f"verdict: {verdict.state.value} {verdict.kernel}: {verdict.reason}")
-    runs = measure(bench, asked.pairs, say)
+    runs = measure(bench, asked.pairs, say, asked.seconds)
     different = sum(run.tokens != bench.reference for arm in runs.values() for run in arm)
     seconds = {arm: [run.seconds for run in done] for arm, done in runs.items()}
     ratios = {arm: speed_ratio(s, seconds[CLASSIC]) for arm, s in seconds.items() if arm != CLASSIC}
@@ -301,8 +157,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "",
         "## Speed relative to classic decode",
         "",
-        f"{asked.tokens - 1} tokens after the first, block {WIDTH}, {asked.pairs} interleaved blocks, nothing",
-        "synchronised between stages; the head's prefill of the prompt is inside.",
+        f"{asked.tokens - 1} tokens after the first, block {WIDTH}, {len(runs[CLASSIC])} interleaved blocks",
+        f"of {asked.pairs} asked for, nothing synchronised between stages; the head's prefill of the prompt is inside.",
         "",
         *table(
             ("arm", "tokens per second: median (min - max)", "speed relative to classic"),
