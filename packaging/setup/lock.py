@@ -4,6 +4,7 @@ Only the closure of our own requirements is written, so that a package someone t
 Run it with `make lock`.
 """
 
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -54,11 +55,11 @@ def requirements_of(name: str) -> list[Requirement]:
         return []  # another platform's package: seen by name only
 
 
-def closure(environment: dict[str, str]) -> dict[str, str]:
-    """Name -> version of all that `pacenote[dev]` needs in `environment`."""
+def closure(environment: dict[str, str], extras: Sequence[str] = ("", "dev")) -> dict[str, str]:
+    """Name -> version of all that pacenote needs in `environment`, with these extras."""
     found: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()
-    todo = [("pacenote", ""), ("pacenote", "dev")]
+    todo = [("pacenote", extra) for extra in extras]
     while todo:
         name, extra = todo.pop()
         if (name, extra) in seen:
