@@ -45,7 +45,9 @@ class Services(QObject):
         self.store = Repository(Database(paths.database))
         self.meter = Meter()
         logs = SessionLogs(paths.sessions, lambda: self.settings.log_text)
-        self.engine = EngineThread(load, logs, self, afterwards=import_lexers, kept=self._kept_chat)
+        self.engine = EngineThread(
+            load, logs, self, afterwards=import_lexers, kept=self._kept_chat, detailed=lambda: self.settings.time_stages
+        )
         self.pump = Pump(self.engine, self)
         numbers = Numbers()
         self.loader = ModelLoader(self.engine, numbers, self)

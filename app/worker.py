@@ -87,6 +87,7 @@ class EngineThread(QThread):
         afterwards: Callable[[], None] | None = None,
         kept: Callable[[], Path | None] | None = None,
         memory: Callable[[], MemoryUse] = memory_use,
+        detailed: Callable[[], bool] = lambda: True,
     ) -> None:
         """
         Args:
@@ -94,6 +95,7 @@ class EngineThread(QThread):
             kept: called on the thread after the first load and at the end: the file in which the last chat's caches
                 are kept from run to run, None for nowhere.
             memory: called on the thread before and after a load.
+            detailed: called on the thread before a reply: whether its stages are timed one by one.
         """
         super().__init__(parent)
         self.setObjectName("engine")
@@ -104,6 +106,7 @@ class EngineThread(QThread):
         self._afterwards = afterwards
         self._kept = kept or (lambda: None)
         self._memory = memory
+        self._detailed = detailed
         self._restored = False
         self.farewell: Notice | None = None
         """Why the last chat's caches could not be kept; there once the thread has ended."""
@@ -290,6 +293,7 @@ class EngineThread(QThread):
         if engine is None:
             return
         info = engine.info
+        engine.detailed_timing = self._detailed()
         if self._sink is not None:
             self._sink.begin(ids, info, command.request, engine.detailed_timing)
         last: Failed | Finished | None = None

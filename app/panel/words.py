@@ -25,7 +25,10 @@ POSITIONS_TIP = (
     "The first proposal of a round, the second, and so on: how often each was accepted, of the rounds that made it. A "
     "later one counts only when all before it were accepted."
 )
-ROUND_TIP = "Time of one round of this reply on average, and which part of the work took it."
+ROUND_TIP = (
+    "Time of one round of this reply on average, and which part of the work took it. With “Time each stage of a round” "
+    "switched off in the settings, what drafting takes is counted under verify."
+)
 SPARKLINE_TIP = "One bar a round, the newest at the right; its height is the tokens that the round gave."
 WIDTH_TIP = (
     "Tokens that the model reads at once in a round: one of its own and the proposals behind it. The text is the same "

@@ -81,10 +81,11 @@ class Settings:
         choices=(("on", "On"), ("off", "Off"), ("always", "Always")),
     )
     block_size: int = _setting(
-        3,
+        5,
         "Speculation",
-        "Block size",
-        "Most rows of a verify block: one bonus token and the drafts. Above 5 applies on reload.",
+        "Largest block size",
+        "Most rows of a verify block: one bonus token and the drafts. The fastest of the sizes up to it is used, as "
+        "measured here and now. Above 5 applies on reload.",
         low=2,
         high=MAX_BLOCK,
     )
@@ -96,6 +97,13 @@ class Settings:
         "which is in force, and why. Automatic follows PACENOTE_MTP_QUANTIZE_DRAFTER, on when it is unset.",
         choices=(("auto", "Automatic"), ("quantized", "On"), ("dense", "Off")),
         applies=Applies.RELOAD,
+    )
+    time_stages: bool = _setting(
+        True,
+        "Speculation",
+        "Time each stage of a round",
+        "Waits after each stage, so that the panel's milliseconds are that stage's own. Free on a CPU; some speed on "
+        "a GPU. Off: what drafting takes is counted under verify.",
     )
     allow_inexact: bool = _setting(
         False,

@@ -26,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="on: where it measures faster (default); always: never parked",
     )
     speculation.add_argument(
-        "--block", type=int, default=3, metavar="N", help=f"rows of a verify block, 2 to {MAX_BLOCK} (default 3)"
+        "--block", type=int, default=5, metavar="N", help=f"most rows of a verify block, 2 to {MAX_BLOCK} (default 5)"
+    )
+    speculation.add_argument(
+        "--no-stage-times",
+        action="store_true",
+        help="do not wait after each stage of a round to time it; faster on a GPU, and drafting counts as verify",
     )
     speculation.add_argument("--dense-drafter", action="store_true", help="do not quantize the MTP head")
     sampling = parser.add_argument_group("sampling")
@@ -71,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
     engine = load_engine(load_options(args))
     try:
         log = EventLog(args.log, content=args.log_text) if args.log else None
+        engine.detailed_timing = not args.no_stage_times
         session = ChatSession(engine, request, Conversation(args.system), Seeds(args.seed), log)
         if prompt is None:
             session.talk()

@@ -237,6 +237,31 @@ def test_the_sink_gets_every_event_and_its_notice_comes_before_the_end(qtbot: Qt
     thread.close()
 
 
+def test_stages_are_timed_as_the_setting_of_the_moment_says(qtbot: QtBot) -> None:
+    """Asked before each reply, and told to the log: figures without it mean something else."""
+    told: list[bool] = []
+
+    class Sink:
+        def begin(self, ids: Ids, info: object, request: Request, detailed: bool) -> None:
+            told.append(detailed)
+
+        def write(self, event: object) -> None:
+            pass
+
+        def end(self) -> Notice | None:
+            return None
+
+    wanted = iter((True, False, True))
+    thread = EngineThread(FakeLoader(), Sink(), detailed=lambda: next(wanted))
+    thread.start()
+    load(qtbot, thread)
+    for generation in (2, 3, 4):
+        thread.generate(Ids(generation), ASK)
+        drain(qtbot, thread, Finished)
+    assert told == [True, False, True]
+    thread.close()
+
+
 def test_closing_in_the_middle_waits_for_the_end(qtbot: QtBot) -> None:
     loader = FakeLoader()
     loader.hold_at = 3

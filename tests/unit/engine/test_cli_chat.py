@@ -19,7 +19,8 @@ from engine.cli.interrupt import interruptible
 from engine.cli.loading import load_options
 from engine.cli.main import main, parser
 from engine.loading import Pair
-from engine.telemetry.reader import check, read
+from engine.telemetry.check import check
+from engine.telemetry.reader import read
 
 
 class Spy(Engine):
@@ -93,6 +94,18 @@ def test_piped_text_is_the_prompt(engine: Spy, monkeypatch: pytest.MonkeyPatch) 
     assert main(["chat", "--max-tokens", "2", "--system", "Be brief."]) == 0
     (request,) = engine.requests
     assert [(m.role, m.content) for m in request.messages] == [("system", "Be brief."), ("user", "Tell me\nmore.\n")]
+
+
+@pytest.mark.parametrize(("options", "timing"), [([], "detailed"), (["--no-stage-times"], "plain")])
+def test_waiting_for_each_stage_is_a_switch_and_is_logged(
+    engine: Spy, tmp_path: Path, options: list[str], timing: str
+) -> None:
+    log = tmp_path / "log.jsonl"
+    assert main(["chat", "--prompt", "Hello", "--max-tokens", "6", "--log", str(log), *options]) == 0
+    (generation,) = read(log).generations
+    assert generation.header is not None
+    assert generation.header["timing"] == timing
+    assert engine.detailed_timing is (timing == "detailed")
 
 
 def test_the_next_turn_restores_its_boundary(
