@@ -178,8 +178,9 @@ class ScriptedEngine:
             yield Receipt(False, place, count, True, place, tokens[place], 7, 11.5, 11.25)
 
     def _round(self, request: Request, rng: random.Random, index: int, position: int, left: int) -> Round:
-        classic = request.speculation is Speculation.OFF or self.info.drafter is None or index % 16 == 15
-        width = 1 if classic else request.block_size
+        widths = [w for w in self.info.verdict.widths if w <= request.block_size and self.info.drafter is not None]
+        classic = request.speculation is Speculation.OFF or not widths or index % 16 == 15
+        width = 1 if classic else max(widths)
         accepted = 0
         while accepted < width - 1 and rng.random() < 0.78 - 0.12 * accepted:
             accepted += 1

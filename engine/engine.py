@@ -41,7 +41,7 @@ from engine.request import LoadOptions, Request, Segment, Speculation
 from engine.sampling import Chooser
 from engine.session import Boundaries, Boundary, KeptChat, Reader, boundary_budget, schedule_key
 from engine.telemetry.stats import StatsBuilder
-from engine.verify import compare
+from engine.verify import compare, retell
 
 
 class Engine:
@@ -122,6 +122,18 @@ class Engine:
         """
         with wired(self._pair.target.backend):
             yield from self._verify(request, tokens, stop)
+
+    def retell(self, request: Request, tokens: Sequence[int]) -> tuple[str, str, EndReason | None]:
+        """What a reply of these tokens says: (answer, reasoning, why it ends there). Nothing is computed anew.
+
+        request, tokens: as for `verify`. The reason is EOS or STOP_STRING; None where its tokens do not end it.
+
+        Raises:
+            ContextFull: the prompt does not fit.
+            ValueError: it had ended before its last token, or one of them is none of the model's.
+        """
+        opened = self._fit(request).plan.opens_reasoning
+        return retell(self._pair.tokenizer, request, tokens, self._pair.target.vocab_size, in_reasoning=opened)
 
     @property
     def last_boundary(self) -> Boundary | None:

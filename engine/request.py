@@ -25,6 +25,8 @@ class WhenFull(StrEnum):
     DROP_OLDEST = "drop oldest turns"  # the model does not see them; a Notice says which
 
 
+Role = Literal["system", "user", "assistant"]
+
 Thinking = bool | str | None
 """How much a model reasons, where its template has a switch: on, off, an effort ("low"), or the template's default."""
 
@@ -82,7 +84,7 @@ class Message:
     no segment; the next turn's prefill starts with it. None when the reply had no token.
     """
 
-    role: Literal["system", "user", "assistant"]
+    role: Role
     content: str
     reasoning: str = ""
     segments: tuple[Segment, ...] = ()

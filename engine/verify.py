@@ -10,7 +10,10 @@ from typing import cast
 import mlx.core as mx
 
 from engine.arrays import token
-from engine.events import Receipt
+from engine.chat.reply import ReplyStream
+from engine.chat.tokenizer import Tokenizer
+from engine.events import EndReason, Receipt
+from engine.request import Request
 from engine.sampling import Chooser
 from engine.session import Reached
 from engine.target import Target
@@ -41,3 +44,27 @@ def compare(target: Target, prompt: Reached, chooser: Chooser, tokens: Sequence[
         if n < len(tokens) - 1:
             rows = target.step(chosen, state)
     return Receipt(identical=True, compared=len(tokens), tokens=len(tokens), complete=True)
+
+
+def retell(
+    tokenizer: Tokenizer, request: Request, tokens: Sequence[int], vocab_size: int, *, in_reasoning: bool
+) -> tuple[str, str, EndReason | None]:
+    """(answer, reasoning, why the reply ends with its last token) of a whole reply.
+
+    The reason is EOS or STOP_STRING; None where only a budget or somebody from outside can have ended it.
+
+    Raises:
+        ValueError: it had ended before its last token, or one of them is none of the model's.
+    """
+    if any(not 0 <= written < vocab_size for written in tokens):  # a log can hold anything
+        raise ValueError("it holds tokens that this model does not have")
+    stream = ReplyStream(
+        tokenizer,
+        max_tokens=len(tokens) + 1,
+        stop=request.stop,
+        ignore_eos=request.ignore_eos,
+        in_reasoning=in_reasoning,
+    )
+    for written in tokens:
+        stream.push(written)
+    return *stream.finish(), stream.reason

@@ -2,6 +2,7 @@
 
 The text is repeated by classic decode with the same weights, from the prompt that the log holds, and compared
 token id by token id. That needs a log with texts (`--log-text`); the figures are checked in any.
+A log may come from anybody: whatever stands in it ends at most the check of one reply, in words.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import KnownError, Receipt
+from engine import EndReason, KnownError, Receipt
 from engine.cli.interrupt import interruptible
 from engine.cli.loading import add_model_arguments, load_engine, load_options
-from engine.telemetry import reader, schema
+from engine.telemetry import check, reader, schema
 
 if TYPE_CHECKING:  # MLX comes with it, and takes seconds
     from engine import Engine
@@ -24,6 +25,11 @@ if TYPE_CHECKING:  # MLX comes with it, and takes seconds
 NAME = "verify-log"
 HELP = "check a session log: every figure from its rows, every token by classic decode with the same weights"
 _INTERRUPTED = 130
+_NEVER = (
+    "Never checked, because nobody can repeat it: times; notices; what the header says of machine, versions, "
+    "conditions, drafter and verdict. Equal tokens are those of the log's sampler and seed; where the model is sure, "
+    "others give the same."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,24 +59,33 @@ def run(args: argparse.Namespace) -> int:
         else:
             todo.append(generation)
     stopped = bool(todo) and _replay(args, todo, told)
+    if log.generations:
+        print(_NEVER)
     print(f"Replies: {len(log.generations)}; " + ", ".join(f"{what}: {n}" for what, n in sorted(told.items())) + ".")
     if stopped:
         return _INTERRUPTED
-    return 1 if told["figures differ"] or told["tokens differ"] or not told["figures equal"] else 0
+    differing = sum(n for outcome, n in told.items() if outcome.endswith(" differ"))
+    return 1 if differing or not told["figures equal"] else 0
 
 
 def _print(told: Counter[str], generation: Generation, what: str, outcome: str, detail: str) -> None:
     told[f"{what} {outcome}"] += 1
-    print(f"{generation.id}  {what} {outcome}{f' ({detail})' if detail else ''}")
+    said = f" ({detail})" if detail else ""
+    print(f"{generation.id}  {what} {outcome}{_printable(said)}")
+
+
+def _printable(text: str) -> str:
+    """Without what a terminal would obey, and not endless: the words may be a stranger's."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text[:4000])
 
 
 def _figures(generation: Generation) -> tuple[str, str]:
     """(outcome, detail) of computing the footer again from the rows."""
-    if not generation.complete:
-        return "not checked", "lines are missing"
-    if found := [*reader.check(generation), *reader.order_problems(generation)]:
+    if reason := check.unjudged(generation):
+        return "not checked", reason
+    if found := [*check.check(generation), *check.contradictions(generation)]:
         return "differ", "; ".join(found)
-    missing = reader.unsaid(generation)
+    missing = check.unsaid(generation)
     return "equal", f"without {', '.join(missing)}, which this footer does not hold" if missing else ""
 
 
@@ -83,7 +98,9 @@ def _cannot_replay(args: argparse.Namespace, generation: Generation) -> str:
         return "--no-replay"
     if generation.header is None or generation.footer is None:
         return "its header or footer is missing"
-    tokens = reader.tokens_of(generation)
+    if generation.newer:
+        return check.unjudged(generation)
+    tokens = check.tokens_of(generation)
     if tokens is None:
         return "its texts were not logged"
     if not tokens:
@@ -109,20 +126,26 @@ def _replay(args: argparse.Namespace, todo: list[Generation], told: Counter[str]
                 reason = f"written by {logged.get('name')} ({logged.get('weights_hash')}); name it with --model"
                 _print(told, generation, "tokens", "not checked", f"other weights: {reason}")
                 continue
-            with interruptible() as stop:
-                receipt = _receipt(engine, generation, stop)
+            try:
+                with interruptible() as stop:
+                    receipt = _receipt(engine, generation, stop)
+                words = _words(engine, generation)
+            except (KnownError, ValueError) as error:  # of the request in the log
+                _print(told, generation, "tokens", "not checked", str(error))
+                continue
             if receipt is None or not receipt.complete:
                 print(f"Interrupted: the tokens of {len(todo) - place} replies were not compared to their end.")
                 return True
             outcome = "equal" if receipt.identical else "differ"
             _print(told, generation, "tokens", outcome, str(receipt) + _elsewhere(engine, logged, receipt))
+            _print(told, generation, "words", "differ" if words else "equal", words)
     finally:
         engine.close()
     return False
 
 
 def _receipt(engine: Engine, generation: Generation, stop: threading.Event) -> Receipt | None:
-    header, tokens = generation.header, reader.tokens_of(generation)
+    header, tokens = generation.header, check.tokens_of(generation)
     assert header is not None
     assert tokens is not None
     receipt = None
@@ -130,6 +153,28 @@ def _receipt(engine: Engine, generation: Generation, stop: threading.Event) -> R
         if isinstance(event, Receipt):
             receipt = event
     return receipt
+
+
+def _words(engine: Engine, generation: Generation) -> str:
+    """Where the footer's texts, or why the reply ended, are not what its tokens say; "" where they are."""
+    header, footer, tokens = generation.header, generation.footer, check.tokens_of(generation)
+    assert header is not None
+    assert footer is not None
+    assert tokens is not None
+    try:
+        answer, reasoning, reason = engine.retell(schema.request_from(header), tokens)
+    except ValueError as error:
+        return str(error)
+    found = [
+        f"the {name} is not that of its tokens"
+        for name, text in (("answer", answer), ("reasoning", reasoning))
+        if footer.get(name) != text
+    ]
+    outside = (EndReason.BUDGET, EndReason.CONTEXT, EndReason.STOPPED)
+    said = footer.get("reason")
+    if said not in outside if reason is None else said != reason:
+        found.append(f"it says that it was ended by {said!r}, its tokens say {str(reason or 'something else')!r}")
+    return "; ".join(found)
 
 
 def _elsewhere(engine: Engine, logged: dict[str, Any], receipt: Receipt) -> str:

@@ -16,7 +16,7 @@ from typing import TextIO
 from engine.errors import KnownError
 from engine.events import ReplyStats
 from engine.telemetry.markdown import as_markdown
-from engine.telemetry.reader import Generation, Log, read_files, rounds_of
+from engine.telemetry.reader import Generation, Log, lines_of, read_files, rounds_of
 from engine.telemetry.schema import ROUND_FIELDS
 
 ROUND_COLUMNS = ("gen", *ROUND_FIELDS, "parked")
@@ -81,7 +81,11 @@ def export_logs(
         raise KnownError(
             "There is no such reply in the session log.", kept="Nothing was written.", todo="Choose other replies."
         )
-    part = target.with_name(f"{target.name}.part")
+    if any(_same(target, file) for file in files):
+        raise KnownError(
+            "The export would replace the session log itself.", kept="Nothing was written.", todo="Choose another name."
+        )
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         part.write_text(_text(files, log, kind), encoding="utf-8", errors="backslashreplace", newline="")
         os.replace(part, target)
@@ -107,17 +111,22 @@ def _text(files: Iterable[Path], log: Log, kind: ExportKind) -> str:
     return out.getvalue()
 
 
+def _same(target: Path, file: Path) -> bool:
+    return target.exists() and file.exists() and target.samefile(file)
+
+
 def copy_lines(files: Iterable[Path], ids: set[str], out: TextIO) -> None:
     """The lines of these replies as they are. What belongs to no reply is left out."""
     for file in files:
-        for line in file.read_bytes().splitlines():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            id_ = row.get("gen") if isinstance(row, dict) else None
-            if isinstance(id_, str) and id_ in ids:
-                out.write(line.decode("utf-8", errors="backslashreplace") + "\n")
+        with file.open("rb") as data:
+            for line in lines_of(data):
+                try:
+                    row = json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
+                id_ = row.get("gen") if isinstance(row, dict) else None
+                if isinstance(id_, str) and id_ in ids:
+                    out.write(line.decode("utf-8", errors="backslashreplace").rstrip("\r\n") + "\n")
 
 
 def rounds_csv(generations: Sequence[Generation], out: TextIO) -> int:
@@ -143,6 +152,13 @@ def replies_csv(generations: Sequence[Generation], out: TextIO) -> int:
         model = header.get("model")
         name = model.get("name", "") if isinstance(model, dict) else ""
         figures = [getattr(generation.stats, column) for column in REPLY_COLUMNS[4:]]
-        writer.writerow([generation.id, header.get("time", ""), name, generation.footer.get("reason", ""), *figures])
+        said = (header.get("time", ""), name, generation.footer.get("reason", ""))
+        writer.writerow([generation.id, *map(_no_formula, said), *figures])
         count += 1
     return count
+
+
+def _no_formula(value: object) -> str:
+    """A spreadsheet must not compute what a stranger's log says."""
+    text = str(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -6,19 +6,25 @@ the next writer starts on a new line. Nothing is fsynced; a power cut may cost t
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import json
+import os
 import secrets
 import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.events import EngineInfo, Finished, Notice, PrefillProgress, Round
 from engine.request import Request
 from engine.telemetry import schema
 from engine.telemetry.environment import Conditions, Environment
 
+LOOKS = 8
+"""At a full file before a group is appended to it all the same: another process may be rotating it."""
 GROUP_LINES = 32
 GROUP_SECONDS = 0.5
 """Lines wait in memory until there are this many, or the oldest is this old when the next one comes."""
@@ -30,10 +36,12 @@ class SessionLog:
     Args:
         path: the current file; older ones are `name.1.jsonl` (newest) to `name.{files-1}.jsonl`.
         max_bytes: a file that reaches it is rotated, also in the middle of a reply (whose header is repeated).
+            A header with long texts may take half of a file; such files are larger.
         files: how many files are kept, 1 or more. The log takes at most about files x max_bytes.
         content: also write messages, tokens and replies. Off: no word of the chat is in the log.
         clock: seconds; only differences count.
 
+    Several processes may write one log: each group of lines is appended in one go, and only one of them rotates.
     No method raises for what a disk does. After the first failure the log is off, and `take_notice` says so.
     """
 
@@ -52,12 +60,14 @@ class SessionLog:
         self._content = content
         self._clock = clock
         self._size = -1  # of the file as we left it
+        self._place: tuple[int, int] | None = None  # the file that holds this generation's header: device, inode
         self._pending: list[bytes] = []  # lines of one generation
         self._oldest = 0.0
         self._generation = ""
         self._n = 0
         self._part = 0
         self._header: schema.Row = {}
+        self._header_bytes = 0
         self._failed = False
         self._notice: Notice | None = None
 
@@ -78,6 +88,7 @@ class SessionLog:
         self.flush()  # a generation that never ended
         self._generation = secrets.token_hex(6)
         self._n = self._part = 0
+        self._place = None
         self._header = schema.header_row(
             info,
             request,
@@ -87,7 +98,7 @@ class SessionLog:
             time=datetime.now().astimezone(),
             content=self._content,
         )
-        self._write("header", {**self._header, "part": self._part})
+        self._header_bytes = self._write("header", {**self._header, "part": self._part})
         return self._generation
 
     def prefill(self, last: PrefillProgress, *, token: bool = True) -> None:
@@ -121,16 +132,19 @@ class SessionLog:
         except OSError as error:
             self._fail(error)
 
-    def _write(self, kind: str, row: schema.Row) -> None:
+    def _write(self, kind: str, row: schema.Row) -> int:
+        """Returns the size of the line in bytes."""
         if self._failed:
-            return
+            return 0
         now = self._clock()
         if not self._pending:
             self._oldest = now
-        self._pending.append(self._line(kind, self._n, row))
+        line = self._line(kind, self._n, row)
+        self._pending.append(line)
         self._n += 1
         if len(self._pending) >= GROUP_LINES or now - self._oldest >= GROUP_SECONDS:
             self.flush()
+        return len(line)
 
     def _line(self, kind: str, n: int, row: schema.Row) -> bytes:
         # ASCII only: a lone surrogate in a text cannot break the line, and any tool reads it.
@@ -140,19 +154,44 @@ class SessionLog:
     def _append(self, block: bytes) -> None:
         """Opened per group, not held open: a file that someone moved or deleted costs nothing but itself."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        size = self._path.stat().st_size if self._path.exists() else 0
-        if size and size + len(block) > self._max_bytes:
-            self._rotate()
-            size = 0
-            if not block.startswith(b'{"kind":"header"'):
-                # Every file can be read without the others.
-                self._part += 1
-                block = self._line("header", 0, {**self._header, "part": self._part}) + block
+        # With a header that fills a file every group would begin another one, and push the reply's own lines out.
+        limit = max(self._max_bytes, 2 * self._header_bytes)
+        for look in range(LOOKS):
+            with self._path.open("ab") as file:
+                size = os.fstat(file.fileno()).st_size
+                if size == 0 or size + len(block) <= limit or look == LOOKS - 1:
+                    self._size = self._write_block(file, block)
+                    return
+                if self._alone_with(file):
+                    self._rotate()
+            # Now, or in a moment when another process rotates, another file is in its place.
+
+    def _write_block(self, file: BinaryIO, block: bytes) -> int:
+        """Append; returns the size of the file then."""
+        status = os.fstat(file.fileno())
+        size, place = status.st_size, (status.st_dev, status.st_ino)
+        # A new file may have the inode of one that was deleted, so that its size is asked as well.
+        if self._place is not None and (size == 0 or size < self._size or place != self._place):
+            # Every file can be read without the others.
+            self._part += 1
+            block = self._line("header", 0, {**self._header, "part": self._part}) + block
         if size and size != self._size and not self._ends_with_newline():
             block = b"\n" + block  # whoever wrote before us was cut off in a line
-        with self._path.open("ab") as file:
-            file.write(block)
-        self._size = size + len(block)
+        file.write(block)
+        self._place = place
+        return size + len(block)
+
+    def _alone_with(self, file: BinaryIO) -> bool:
+        """Whether this process may rotate: nobody else is doing it, and nobody has since the file was opened."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass  # a file system without locks; two writers may rotate twice, which costs an older file
+        with contextlib.suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(file.fileno()), self._path.stat())
+        return False
 
     def _rotate(self) -> None:
         for n in range(self._files - 1, 0, -1):
@@ -162,13 +201,17 @@ class SessionLog:
         self._path.unlink(missing_ok=True)  # only when a single file is kept
 
     def _ends_with_newline(self) -> bool:
-        with self._path.open("rb") as file:
-            file.seek(-1, 2)
-            return file.read(1) == b"\n"
+        try:
+            with self._path.open("rb") as file:
+                file.seek(-1, 2)
+                return file.read(1) == b"\n"
+        except FileNotFoundError:  # another process has rotated it meanwhile
+            return True
 
     def _fail(self, error: OSError) -> None:
         self._failed = True
-        why = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        why = "the disk is full" if full else f"{error.strerror or error} ({self._path})"
         self._notice = Notice("decline", f"The session log is off: {why}. Replies are not affected.")
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from engine.events import ReplyStats
 from engine.tables import table
-from engine.telemetry.reader import Generation, Log, check, order_problems, tokens_of
+from engine.telemetry.check import check, contradictions, tokens_of, unjudged
+from engine.telemetry.reader import Generation, Log
 from engine.telemetry.stats import STAGES, merge, stage_shares
 from engine.telemetry.why import speed_reason
 
@@ -107,9 +108,9 @@ def _conditions(header: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _checked(generation: Generation) -> str:
-    if not generation.complete:
-        return "lines are missing, so nothing of it can be checked."
-    found = [*check(generation), *order_problems(generation)]
+    if reason := unjudged(generation):
+        return f"{reason}, so nothing of it can be checked."
+    found = [*check(generation), *contradictions(generation)]
     figures = "DOES NOT AGREE: " + "; ".join(found) if found else "the footer follows from the rows"
     texts = "tokens can be replayed" if tokens_of(generation) is not None else "tokens cannot: texts were not logged"
     return f"{figures}; {texts}."

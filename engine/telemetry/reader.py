@@ -7,19 +7,25 @@ themselves.
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.events import Notice, PrefillProgress, ReplyStats, Round
-from engine.telemetry import schema, stats
+from engine.telemetry import schema
 from engine.telemetry.log import rotated
 
 MAX_PROBLEMS = 200
 """Of one file. A file that is no log at all must not fill the memory with complaints."""
+MAX_LINE = 64 * 2**20
+"""Bytes. Far above any header with texts; a file without line ends must not fill the memory either."""
+
+_ID = re.compile("[0-9a-f]{12}")
+_NO_JSON = "no JSON; it is left out"
+_TORN = "the last line is torn; it is left out"
 
 
 @dataclass(slots=True)
@@ -33,7 +39,13 @@ class Generation:
     notices: list[Notice] = field(default_factory=list)
     footer: schema.Row | None = None
     stats: ReplyStats | None = None  # the footer's
-    complete: bool = False  # every line from the header to the footer is here
+    complete: bool = False  # every line from the header to the footer is here, once, and the footer is the last
+
+    @property
+    def newer(self) -> int:
+        """The version of the format where it is newer than this program's, else 0."""
+        version = (self.header or {}).get("version")
+        return version if isinstance(version, int) and version > schema.VERSION else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +65,8 @@ def read_files(files: Iterable[Path]) -> Log:
     """Reads several files as one log. Raises OSError."""
     collector = _Collector()
     for file in files:
-        with file.open("rb") as lines:
-            collector.read(file.name, lines)
+        with file.open("rb") as data:
+            collector.read(file.name, lines_of(data))
     return collector.log()
 
 
@@ -68,6 +80,14 @@ def with_older(path: Path) -> list[Path]:
     return files
 
 
+def lines_of(data: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file. One that is longer than MAX_LINE comes as its beginning, which is no line of a log."""
+    while line := data.readline(MAX_LINE):
+        yield line
+        while len(line) == MAX_LINE and not line.endswith(b"\n"):
+            line = data.readline(MAX_LINE)
+
+
 def read_lines(lines: Iterable[bytes], name: str = "log") -> Log:
     """The same for lines from anywhere."""
     collector = _Collector()
@@ -75,67 +95,12 @@ def read_lines(lines: Iterable[bytes], name: str = "log") -> Log:
     return collector.log()
 
 
-def recompute(generation: Generation) -> ReplyStats:
-    """The figures from the rows alone. Equal to the footer's, digit for digit, when nothing is missing."""
-    builder = stats.StatsBuilder()
-    if generation.prefill is not None:
-        last, token = generation.prefill
-        builder.prefill(last, token=token)
-    for round_ in generation.rounds:
-        builder.observe(round_)
-    return builder.build()
-
-
-def check(generation: Generation) -> list[str]:
-    """Where the rows contradict themselves or the footer. Empty when all that can be checked agrees."""
-    found = [f"round {r.index}: {text}" for r in generation.rounds for text in stats.round_problems(r)]
-    if not generation.complete:
-        return [*found, "lines are missing, so the footer cannot be checked"]
-    computed = recompute(generation)
-    if not stats.identity_holds(computed):
-        found.append("tokens is not 1 + accepted + rounds - cut")
-    for name in (n for n in (f.name for f in dataclasses.fields(ReplyStats)) if n not in unsaid(generation)):
-        ours, theirs = getattr(computed, name), getattr(generation.stats, name)
-        if ours != theirs:
-            found.append(f"{name}: the footer says {theirs}, the rows say {ours}")
-    return found
-
-
-def unsaid(generation: Generation) -> list[str]:
-    """Figures that a footer of an earlier release does not hold, so that they cannot be compared."""
-    said = (generation.footer or {}).get("stats", {})
-    return [name for name in schema.LATER_STATS if name not in said]
-
-
-def order_problems(generation: Generation) -> list[str]:
-    """Where the rounds of a complete reply do not follow each other, or are not the tokens of its footer."""
-    found, rounds = [], generation.rounds
-    for place, round_ in enumerate(rounds):
-        if round_.index != place:
-            found.append(f"round {round_.index} stands where round {place} belongs")
-    for one, next_ in itertools.pairwise(rounds):
-        if next_.position != one.position + one.emitted:
-            found.append(f"round {next_.index} does not begin where round {one.index} ended")
-    tokens = tokens_of(generation)
-    written = [token for round_ in rounds for token in round_.tokens]
-    if tokens is not None and list(tokens[len(tokens) - len(written) :]) != written:
-        found.append("the tokens of the rounds are not the last ones of the footer")
-    return found
-
-
-def tokens_of(generation: Generation) -> tuple[int, ...] | None:
-    """All token ids of the reply, None where they were not logged."""
-    tokens = (generation.footer or {}).get("tokens")
-    if not isinstance(tokens, list) or not all(isinstance(t, int) and not isinstance(t, bool) for t in tokens):
-        return None
-    return tuple(tokens)
-
-
 class _Collector:
     def __init__(self) -> None:
         self._rows: dict[str, dict[int, schema.Row]] = {}
         self._headers: dict[str, schema.Row] = {}
         self._problems: list[str] = []
+        self._unsound: set[str] = set()
         self._untold = 0
 
     def read(self, name: str, lines: Iterable[bytes]) -> None:
@@ -146,8 +111,9 @@ class _Collector:
             if not line.strip():
                 continue
             problem = self._line(line, last)
-            if problem and not line.endswith(b"\n"):
-                problem = "the last line is torn; it is left out"
+            if problem == _NO_JSON and not line.endswith(b"\n"):
+                long = len(line) >= MAX_LINE
+                problem = f"longer than {MAX_LINE} bytes; it is left out" if long else _TORN
             if problem and len(self._problems) - said < MAX_PROBLEMS:
                 self._problems.append(f"{name}, line {number}: {problem}")
             elif problem:
@@ -158,14 +124,14 @@ class _Collector:
         try:
             row = json.loads(line, parse_constant=_no_constant)
         except (ValueError, RecursionError):
-            return "no JSON; it is left out"
+            return _NO_JSON
         if not isinstance(row, dict) or row.get("kind") not in schema.KINDS:
             return "not a line of a session log; it is left out"
         id_, n = row.get("gen"), row.get("n")
-        if not isinstance(id_, str) or not isinstance(n, int) or isinstance(n, bool):
+        if not isinstance(id_, str) or not _ID.fullmatch(id_) or not isinstance(n, int) or isinstance(n, bool):
             return "it belongs to no generation; it is left out"
         if row["kind"] == "header":
-            return self._header(id_, row)
+            return self._header(id_, row, late=last.get(id_, 0) > 0)
         if n < 1:
             return "its number is not above 0; it is left out"
         known = self._rows.setdefault(id_, {})
@@ -177,15 +143,22 @@ class _Collector:
         last[id_] = max(n, last.get(id_, 0))
         return "out of order; it is put in its place" if early else ""
 
-    def _header(self, id_: str, row: schema.Row) -> str:
+    def _header(self, id_: str, row: schema.Row, *, late: bool) -> str:
         version = row.get("version")
-        if row.get("log") != "pacenote" or not isinstance(version, int):
+        if row.get("log") != "pacenote" or row["n"] != 0:
             return "not the header of a session log; it is left out"
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            return f"a header in version {version!r:.20} of the format, which there is not; it is left out"
         self._rows.setdefault(id_, {})
         first = self._headers.setdefault(id_, row)
+        if first is not row:
+            if any(first.get(name) != row.get(name) for name in (first.keys() | row.keys()) - {"part"}):
+                self._unsound.add(id_)
+                return "another header of this reply; the first one counts"
+            return "a duplicate; it is left out" if first.get("part") == row.get("part") else ""
         if version > schema.VERSION:
-            return f"written by a newer version of the format ({version}); unknown fields are ignored"
-        return "a duplicate; it is left out" if first is not row and first.get("part") == row.get("part") else ""
+            return f"written in version {version} of the format, which is newer: its figures cannot be judged"
+        return "out of order; it is put in its place" if late and not row.get("part") else ""
 
     def log(self) -> Log:
         generations = tuple(self._generation(id_, rows) for id_, rows in self._rows.items())
@@ -195,33 +168,40 @@ class _Collector:
 
     def _generation(self, id_: str, rows: dict[int, schema.Row]) -> Generation:
         generation = Generation(id_, header=self._headers.get(id_))
-        sound = generation.header is not None
+        problems = []
         for n in sorted(rows):
             try:
                 _take(generation, rows[n])
             except ValueError as error:
-                sound = False
-                self._problems.append(f"reply {id_}, line {n}: {error}; it is left out")
+                problems.append(f"line {n}: {error}; it is left out")
         if missing := _missing(rows):
-            sound = False
-            self._problems.append(f"reply {id_}: {missing} lines are missing")
+            problems.append("1 line is missing" if missing == 1 else f"{missing} lines are missing")
         if generation.header is None:
-            self._problems.append(f"reply {id_}: its header is missing")
+            problems.append("its header is missing")
+        elif missing and generation.header.get("part"):
+            problems.append("it begins in an older file (--older reads it, too)")
         if generation.footer is None:
-            self._problems.append(f"reply {id_}: it has no footer, so it was cut off or is still being written")
-        generation.complete = sound and generation.footer is not None
+            problems.append("it has no footer, so it was cut off or is still being written")
+        elif generation.footer["n"] != max(rows):
+            problems.append("there are lines behind its footer")
+        self._problems += [f"reply {id_}: {problem}" for problem in problems]
+        generation.complete = not problems and id_ not in self._unsound
         return generation
 
 
 def _take(generation: Generation, row: schema.Row) -> None:
     match row["kind"]:
         case "prefill":
+            if generation.prefill is not None:
+                raise ValueError("a second prefill")
             generation.prefill = schema.prefill_from(row)
         case "round":
             generation.rounds.append(schema.round_from(row))
         case "notice":
             generation.notices.append(schema.notice_from(row))
         case "footer":
+            if generation.footer is not None:
+                raise ValueError("a second footer")
             generation.stats = schema.stats_from(row)
             generation.footer = row
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
 
 from engine.events import EngineInfo, Finished, Notice, PrefillProgress, ReplyStats, Round
-from engine.request import Message, Request, Sampler, Segment
+from engine.request import Message, Request, Role, Sampler, Segment
 from engine.telemetry.environment import Conditions, Environment
 
 VERSION = 1
@@ -22,6 +21,10 @@ LATER_STATS = ("parked_ms",)
 
 _MAX_DRAFTED = 1024
 """Far above any block. A damaged number must not make the reader allocate a counter per draft."""
+
+_MAX_NUMBER = 10**15
+"""Above any count, and any time (in milliseconds 30,000 years). Larger ones overflow what is computed from them."""
+_N = TypeVar("_N", int, float)
 
 Timing = Literal["plain", "detailed"]
 Row = dict[str, Any]
@@ -87,6 +90,8 @@ def request_from(header: Row) -> Request:
     try:
         if not all(isinstance(text, str) for text in content["stop"]):
             raise ValueError("a stop string of its request is none")
+        if not isinstance(asked.get("thinking"), bool | str | None):
+            raise ValueError("its request asks for no known way of reasoning")
         sampler = {**asked["sampler"]}
         sampler["logit_bias"] = tuple((int(token), float(bias)) for token, bias in sampler.get("logit_bias", ()))
         return Request(
@@ -102,8 +107,20 @@ def request_from(header: Row) -> Request:
 def _message_from(row: Row) -> Message:
     if not isinstance(row["content"], str) or not isinstance(row["reasoning"], str):
         raise ValueError("a message of its request has no text")
-    segments = tuple(Segment(s["kind"], tuple(s["tokens"])) for s in row["segments"])
-    return Message(row["role"], row["content"], row["reasoning"], segments, row["last_token"])
+    if row["role"] not in get_args(Role):
+        raise ValueError("a message of its request is of nobody")
+    if any(s["kind"] not in ("prefill", "decode") for s in row["segments"]):
+        raise ValueError("a message of its request was read in no known way")
+    segments = tuple(Segment(s["kind"], _token_ids(s["tokens"])) for s in row["segments"])
+    last = None if row["last_token"] is None else _token_ids([row["last_token"]])[0]
+    return Message(row["role"], row["content"], row["reasoning"], segments, last)
+
+
+def _token_ids(value: Any) -> tuple[int, ...]:
+    """Such as any model may have; which ones this one has the engine knows."""
+    if not all(isinstance(token, int) and not isinstance(token, bool) and 0 <= token < 2**31 for token in value):
+        raise ValueError("a message of its request holds what is no token")
+    return tuple(value)
 
 
 def prefill_row(last: PrefillProgress, token: bool) -> Row:
@@ -175,14 +192,14 @@ def _int(row: Row, name: str) -> int:
     value = row.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"`{name}` is not a whole number")
-    return value
+    return _in_range(value, name)
 
 
 def _number(row: Row, name: str) -> float:
     value = row.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         raise ValueError(f"`{name}` is not a number")
-    return value
+    return _in_range(value, name)
 
 
 def _bool(row: Row, name: str) -> bool:
@@ -196,7 +213,14 @@ def _ints(row: Row, name: str) -> tuple[int, ...]:
     value = row.get(name)
     if not isinstance(value, list) or not all(isinstance(v, int) and not isinstance(v, bool) for v in value):
         raise ValueError(f"`{name}` is not a list of whole numbers")
-    return tuple(value)
+    return tuple(_in_range(v, name) for v in value)
+
+
+def _in_range(value: _N, name: str) -> _N:
+    # What is no number at all (NaN) is in no range either.
+    if not -_MAX_NUMBER <= value <= _MAX_NUMBER:
+        raise ValueError(f"`{name}` is out of range")
+    return value
 
 
 def _without_home(path: str) -> str:

@@ -86,11 +86,12 @@ def round_problems(round_: Round) -> list[str]:
     """What is impossible about a round, in words. Empty for a sound one."""
     checks = (
         (round_.width >= 1, "width is below 1"),
-        (0 <= round_.drafted < max(round_.width, 1), "more drafts than the width allows"),
+        (round_.drafted == round_.width - 1, "drafted is not width - 1"),
         (0 <= round_.accepted <= round_.drafted, "more accepted than drafted"),
         (0 <= round_.cut <= round_.accepted, "everything is cut"),
         (round_.emitted == round_.accepted + 1 - round_.cut, "emitted is not accepted + 1 - cut"),
         (len(round_.tokens) in (0, round_.emitted), "tokens are not as many as emitted"),
+        (not (round_.parked and round_.drafted), "it is parked and has drafts"),
         (all(getattr(round_, stage) >= 0 for stage in STAGES), "a time is negative"),
     )
     return [text for holds, text in checks if not holds]

@@ -256,7 +256,8 @@ def test_a_receipt_that_is_stopped_claims_nothing(engine: Engine) -> None:
 def test_the_log_of_a_real_reply_agrees_with_itself(engine: Engine, tmp_path) -> None:
     """Footer, rows and a recomputation agree to the last digit; so do they for a reply stopped in its prefill."""
     from engine import SessionLog, conditions, environment
-    from engine.telemetry.reader import check, read, recompute
+    from engine.telemetry.check import check, contradictions, recompute
+    from engine.telemetry.reader import read
 
     log = SessionLog(tmp_path / "log.jsonl")
     stopped = threading.Event()
@@ -280,6 +281,7 @@ def test_the_log_of_a_real_reply_agrees_with_itself(engine: Engine, tmp_path) ->
     found = read(tmp_path / "log.jsonl")
     assert found.problems == ()
     assert [check(g) for g in found.generations] == [[], []]
+    assert [contradictions(g) for g in found.generations] == [[], []]
     assert [recompute(g) for g in found.generations] == [g.stats for g in found.generations]
 
 

@@ -16,12 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import KnownError, Notice, PrefillProgress
+from engine import KnownError, Message, Notice, PrefillProgress
 from engine.telemetry import environment as env
-from engine.telemetry import schema
+from engine.telemetry import reader, schema
+from engine.telemetry.check import check, contradictions, recompute, tokens_of, unjudged, unsaid
 from engine.telemetry.export import REPLY_COLUMNS, ROUND_COLUMNS, ExportKind, export_logs, replies_csv, rounds_csv
 from engine.telemetry.log import GROUP_LINES, SessionLog, rotated
-from engine.telemetry.reader import MAX_PROBLEMS, check, order_problems, read, read_lines, recompute, tokens_of, unsaid
+from engine.telemetry.markdown import as_markdown
+from engine.telemetry.reader import MAX_PROBLEMS, lines_of, read, read_lines
 from tests.support.rounds import (
     CONDITIONS,
     ENVIRONMENT,
@@ -197,6 +199,91 @@ def test_a_file_deleted_or_moved_under_the_writer_costs_only_itself(path):
     assert [g.id for g in read(path).generations] == [id_]
 
 
+@settings(max_examples=25)
+@given(turns=st.lists(st.integers(0, 2), min_size=20, max_size=120))
+def test_several_writers_of_one_log_lose_nothing(tmp_path_factory, turns):
+    """Rotation by one of them in the middle of another's reply: every file still holds the headers of its replies."""
+    path = tmp_path_factory.mktemp("log") / "session.jsonl"
+    logs = [SessionLog(path, max_bytes=20_000, files=99) for _ in range(3)]
+    ids = [log.begin(INFO, REQUEST, ENVIRONMENT, CONDITIONS) for log in logs]
+    seen = [[], [], []]
+    for log in logs:
+        log.prefill(PREFILL)
+    for who in turns:
+        for _ in range(7):
+            seen[who].append(some_round(len(seen[who])))
+            logs[who].round(seen[who][-1])
+        logs[who].flush()
+    for log, mine in zip(logs, seen, strict=True):
+        log.end(finished(mine))
+        assert log.take_notice() is None
+    found = read(path, older=True)
+    assert found.problems == ()
+    assert {g.id for g in found.generations} == set(ids)
+    assert all(g.complete and check(g) == [] for g in found.generations)
+    for file in path.parent.iterdir():
+        assert file.stat().st_size <= 22_000, "the header that is repeated is not foreseen"
+        assert not any("header is missing" in p for p in read(file).problems)
+
+
+def test_two_processes_that_rotate_at_once_rotate_once(path, monkeypatch):
+    """Both found the file full. The slower one once pushed the fresh file of the other out of its place."""
+    one, other = (SessionLog(path, max_bytes=20_000, files=5) for _ in range(2))
+    write_reply(one, some_rounds(85))
+    rotate = SessionLog._rotate
+    looked = []
+
+    def late(self):
+        if not looked:
+            looked.append(True)
+            write_reply(other, some_rounds(85))  # finds the file full and held, so it goes on in it
+        rotate(self)
+
+    monkeypatch.setattr(SessionLog, "_rotate", late)
+    write_reply(one, some_rounds(85))
+    assert looked
+    found = read(path, older=True)
+    assert [g.complete for g in found.generations] == [True] * 3
+    assert found.problems == ()
+    assert not rotated(path, 2).exists()
+
+
+def test_one_that_opened_the_file_before_another_rotated_it_does_not_rotate(path, monkeypatch):
+    one, other = (SessionLog(path, max_bytes=20_000, files=5) for _ in range(2))
+    write_reply(one, some_rounds(85))
+    alone = SessionLog._alone_with
+    looked = []
+
+    def late(self, file):
+        if self is one and not looked:
+            looked.append(True)
+            write_reply(other, some_rounds(5))
+        return alone(self, file)
+
+    monkeypatch.setattr(SessionLog, "_alone_with", late)
+    write_reply(one, some_rounds(5))
+    assert looked
+    found = read(path, older=True)
+    assert [g.complete for g in found.generations] == [True] * 3
+    assert found.problems == ()
+    assert not rotated(path, 2).exists()
+
+
+def test_a_header_as_large_as_a_file_does_not_push_its_own_reply_out(path):
+    """With texts on a long chat's header may be larger than a file. Every group then began a file with it."""
+    long = dataclasses.replace(REQUEST, messages=(Message("user", "word " * 8_000),))
+    log = SessionLog(path, max_bytes=20_000, files=3, content=True)
+    log.begin(INFO, long, ENVIRONMENT, CONDITIONS)
+    log.prefill(PREFILL)
+    seen = some_rounds(150)
+    for round_ in seen:
+        log.round(round_)
+    log.end(finished(seen))
+    found = read(path, older=True)
+    assert found.problems == ()
+    assert found.generations[0].complete
+
+
 # --------------------------------------------------------------------------------------------------------- crashes
 
 
@@ -267,13 +354,12 @@ def test_a_disk_that_fills_up_inside_a_group(path, monkeypatch):
     write_reply(log, some_rounds(3))
     opened = Path.open
 
-    class Full(io.BytesIO):
+    class Full(io.FileIO):
         def write(self, data):
-            with opened(path, "ab") as file:
-                file.write(data[: len(data) // 2])
+            super().write(data[: len(data) // 2])
             raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(Path, "open", lambda self, mode="r", *a, **k: Full() if mode == "ab" else opened(self, mode))
+    monkeypatch.setattr(Path, "open", lambda self, mode="r": Full(self, "a") if mode == "ab" else opened(self, mode))
     write_reply(log, some_rounds(100))
     monkeypatch.undo()
     assert not log.enabled
@@ -365,20 +451,29 @@ def test_a_changed_figure_is_noticed(path):
 
 
 @pytest.mark.parametrize("index", [1, 2, -1])
-@pytest.mark.parametrize("value", [None, "x", True, [], {}, 1e999, -5, 10**30])
+@pytest.mark.parametrize("value", [None, "x", True, [], {}, 1e999, 1e300, -5, 10**30, 10**400, [10**400]])
 def test_no_field_of_any_type_breaks_the_reader(path, index, value):
     write_reply(SessionLog(path), some_rounds(2))
     lines = path.read_bytes().splitlines(keepends=True)
     row = json.loads(lines[index])
-    for name in row:
-        changed = list(lines)
-        changed[index] = json.dumps({**row, name: value}).encode() + b"\n"
-        for reply in read_lines(changed).generations:
-            check(reply)
-            recompute(reply)
+    for at in (row, row.get("stats", row)):
+        for name in at:
+            former, at[name] = at[name], value
+            changed = list(lines)
+            changed[index] = json.dumps(row).encode() + b"\n"
+            at[name] = former
+            log_ = read_lines(changed)
+            for reply in log_.generations:
+                check(reply)
+                contradictions(reply)
+                recompute(reply)
+            list(as_markdown(log_))
+            replies_csv(log_.generations, io.StringIO())
 
 
-DAMAGE = st.sampled_from([None, "x|\n#", True, [], {}, [{}], 1e999, -5, 0, 10**30, "\ud800", {"a": None}])
+DAMAGE = st.sampled_from(
+    [None, "x|\n#", True, [], {}, [{}], 1e999, 1e300, -5, 0, 10**30, 10**400, "\ud800", {"a": None}]
+)
 
 
 @settings(max_examples=60)
@@ -403,7 +498,7 @@ def test_no_damage_breaks_a_check_or_an_export(tmp_path_factory, content, change
     log = read(path)
     for reply in log.generations:
         check(reply)
-        order_problems(reply)
+        contradictions(reply)
         tokens_of(reply)
         with contextlib.suppress(ValueError):
             schema.request_from(reply.header or {})
@@ -427,16 +522,82 @@ def test_a_number_too_large_for_a_float_is_no_time(path):
     found = read_lines(path.read_bytes().replace(b'"draft_ms":0.1,', b'"draft_ms":1e999,', 1).splitlines(keepends=True))
     (reply,) = found.generations
     assert len(reply.rounds) == 1
-    assert "`draft_ms` is not a number" in found.problems[0]
+    assert "`draft_ms` is out of range" in found.problems[0]
     recompute(reply)
 
 
-def test_a_newer_version_is_read_and_named(path):
+def test_a_newer_version_is_read_named_and_not_judged(path):
+    """Its figures were once compared with what they mean in this version."""
     write_reply(SessionLog(path), some_rounds(2))
     lines = path.read_bytes().replace(b'"version":1', b'"version":2,"new":[]').splitlines(keepends=True)
     found = read_lines(lines)
     assert found.generations[0].complete
-    assert "newer version" in found.problems[0]
+    assert "version 2" in found.problems[0]
+    assert "this program knows 1" in unjudged(found.generations[0])
+
+
+@pytest.mark.parametrize("version", [b"0", b"-1", b"true", b"1.0", b'"1"', b"null", b"[" * 900 + b"]" * 900])
+def test_a_version_that_never_was_is_no_header(path, version):
+    write_reply(SessionLog(path), some_rounds(2))
+    lines = path.read_bytes().replace(b'"version":1', b'"version":' + version).splitlines(keepends=True)
+    found = read_lines(lines)
+    assert "of the format, which there is not" in found.problems[0]
+    assert not found.generations[0].complete
+
+
+def test_headers_of_one_reply_that_are_not_alike_are_told(path):
+    """A second header that says something else was once a duplicate, or, with another part, no problem at all."""
+    write_reply(SessionLog(path), some_rounds(2))
+    lines = path.read_bytes().splitlines(keepends=True)
+    header = json.loads(lines[0])
+    for part in (0, 1):
+        other = {**header, "part": part, "request": {**header["request"], "seed": 8}}
+        found = read_lines([*lines, json.dumps(other).encode() + b"\n"])
+        assert "another header of this reply" in found.problems[0]
+        assert not found.generations[0].complete
+    assert read_lines([*lines, json.dumps({**header, "part": 1}).encode() + b"\n"]).problems == ()
+
+
+@pytest.mark.parametrize("kind", ["prefill", "footer", "notice"])
+def test_a_second_prefill_or_footer_and_lines_behind_it_are_told(path, kind):
+    """With numbers of their own, as a hand could write them. The last footer once won without a word."""
+    write_reply(SessionLog(path), some_rounds(2))
+    lines = path.read_bytes().splitlines(keepends=True)
+    rows = [json.loads(line) for line in lines]
+    row = next((r for r in rows if r["kind"] == kind), {**rows[1], "kind": "notice", "about": "park", "text": "x"})
+    found = read_lines([*lines, json.dumps({**row, "n": len(lines)}).encode() + b"\n"])
+    assert not found.generations[0].complete
+    assert any("a second" in p or "behind its footer" in p for p in found.problems)
+
+
+@pytest.mark.parametrize("id_", ["x", "", "A" * 12, "0" * 13, "\x1b[2Jabcdef12", "0000\n0000000"])
+def test_an_id_that_was_never_drawn_names_no_reply(path, id_):
+    """It is printed: a stranger's log could once write to the terminal."""
+    id_of = write_reply(SessionLog(path), some_rounds(1))
+    row = json.dumps({"kind": "round", "gen": id_, "n": 1})
+    found = read_lines([*path.read_bytes().splitlines(keepends=True), row.encode() + b"\n"])
+    assert [g.id for g in found.generations] == [id_of]
+    assert "belongs to no generation" in found.problems[0]
+
+
+def test_a_line_without_end_is_left_out_and_fills_no_memory(path, monkeypatch):
+    monkeypatch.setattr(reader, "MAX_LINE", 4096)
+    write_reply(SessionLog(path), some_rounds(2))
+    whole = path.read_bytes()
+    path.write_bytes(b"[" + b" " * 3 * 4096 + b"]\n" + whole + b'{"' + b"x" * 5 * 4096)
+    found = read(path)
+    assert found.generations[0].complete
+    assert ["longer than 4096 bytes" in p for p in found.problems] == [True, True]
+    with path.open("rb") as data:
+        assert max(map(len, lines_of(data))) <= 4096
+
+
+def test_a_last_line_without_its_end_is_torn_only_when_it_is_no_json(path):
+    write_reply(SessionLog(path), some_rounds(2))
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert read_lines([*lines[:-1], lines[-1].rstrip()]).problems == ()
+    assert "duplicate" in read_lines([*lines, lines[2].rstrip()]).problems[0]
+    assert "torn" in read_lines([*lines, '{"kind":"é'.encode()[:-1]]).problems[0]
 
 
 def test_a_footer_of_the_first_release_is_read_and_what_it_lacks_is_not_compared(path):

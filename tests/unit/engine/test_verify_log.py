@@ -90,7 +90,7 @@ def test_a_true_log_is_equal_in_figures_and_tokens(logged: Path, capsys: pytest.
     assert said.count("figures equal\n") == 4
     assert said.count("tokens equal (identical, 9 tokens)") == 3
     assert "tokens equal (identical, 18 tokens)" in said
-    assert "Replies: 4; figures equal: 4, tokens equal: 4." in said
+    assert "Replies: 4; figures equal: 4, tokens equal: 4, words equal: 4." in said
 
 
 @pytest.mark.usefixtures("here")
@@ -138,6 +138,181 @@ def test_one_other_figure_is_found(
     assert f"{first.id}  figures differ (" in said
     assert told in said
     assert "figures differ: 1, figures equal: 3" in said
+
+
+def _set(*path: Any, kind: str = "header") -> Callable[[dict[str, Any], str], None]:
+    """Of the first reply: `path` but its last part leads to what becomes that."""
+    *way, last, value = path
+
+    def change(row: dict[str, Any], id_: str) -> None:
+        if row["gen"] == id_ and row["kind"] == kind:
+            for name in way:
+                row = row[name]
+            row[last] = value(row[last]) if callable(value) else value
+
+    return change
+
+
+@pytest.mark.usefixtures("nowhere")
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (_set("request", "seed", 9), "seed: the header says 9, the footer 0"),
+        (_set("seed", 9, kind="footer"), "seed: the header says 0, the footer 9"),
+        (_set("request", "max_tokens", 8), "at most 8 were asked for"),
+        (_set("request", "max_tokens", 10), "its budget of 10 tokens, but has 9"),
+        (_set("request", "speculation", "off"), "speculation was off"),
+        (_set("request", "block_size", 2), "at most 2 were asked for"),
+        (_set("request", "begun", 1), "counts 1 begun"),
+        (_set("request", "stops", 0), "counts 0 stop"),
+        (_set("content", "begun", [1]), "does not begin with what was there"),
+        (_set("content", "messages", [].copy()), "messages and holds 0"),
+        (_set("model", "drafter", None), "but no drafter"),
+        (_set("model", "verdict", "widths", [2]), "which the verdict does not allow"),
+        (_set("model", "context_length", 10), "the model reads 10"),
+        (_set("reason", "boredom", kind="footer"), "no reason that this version knows"),
+        (_set("reason", "context full", kind="footer"), "by a full context"),
+        (_set("tokens", lambda tokens: tokens[1:], kind="footer"), "it says that 9 were written"),
+        (_set("tokens", lambda tokens: [7, *tokens], kind="footer"), "it says that 9 were written"),
+        (_set("tokens", None, kind="footer"), "the footer has no tokens"),
+        (_set("tokens", [], kind="round"), "a round does not hold its tokens"),
+        (_set("content", None), "the header says nothing of texts"),
+        (_set("done", lambda done: done - 1, kind="prefill"), "before the prompt was read"),
+        (_set("restored", lambda n: n + 10**6, kind="prefill"), "that cannot be"),
+        (_set("width", 4, kind="round"), "drafted is not width - 1"),
+        (_set("parked", True, kind="round"), "parked and has drafts"),
+    ],
+)
+def test_a_header_or_footer_that_says_something_else_than_the_rows_is_found(
+    logged: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, Any], str], None],
+    told: str,
+) -> None:
+    """Each of these once passed as "figures equal"."""
+    first = read(logged).generations[0]
+    path = changed(logged, tmp_path / "x.jsonl", lambda row: change(row, first.id))
+    assert main(["verify-log", "--no-replay", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert f"{first.id}  figures differ (" in said
+    assert told in said
+    assert "figures differ: 1, figures equal: 3" in said
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (_set("answer", lambda text: f"{text}!", kind="footer"), "the answer is not that of its tokens"),
+        (_set("reasoning", "Hm.", kind="footer"), "the reasoning is not that of its tokens"),
+        (_set("reason", "eos", kind="footer"), "it was ended by 'eos', its tokens say 'something else'"),
+        (_set("reason", "stop string", kind="footer"), "it was ended by 'stop string'"),
+        (_set("tokens", [-1] * 9, kind="footer"), "tokens that this model does not have"),
+        (_set("tokens", [10**30] * 9, kind="footer"), "tokens that this model does not have"),
+    ],
+)
+def test_words_that_are_not_those_of_the_tokens_are_found(
+    logged: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, Any], str], None],
+    told: str,
+) -> None:
+    """The text in a footer was once never looked at; ids beyond any table ended the program."""
+    first = read(logged).generations[0]
+    path = changed(logged, tmp_path / "x.jsonl", lambda row: change(row, first.id))
+    assert main(["verify-log", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert f"{first.id}  words differ (" in said
+    assert told in said
+    assert "words differ: 1, words equal: 3" in said
+
+
+@pytest.mark.usefixtures("here")
+def test_a_stop_string_in_the_header_that_ends_the_reply_earlier_is_found(
+    logged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = read(logged).generations[0]
+    assert first.footer is not None
+    early = first.footer["answer"][0]
+    path = changed(logged, tmp_path / "x.jsonl", lambda row: _set("content", "stop", [early])(row, first.id))
+    assert main(["verify-log", str(path)]) == 1
+    assert f"{first.id}  words differ (the reply has ended)" in capsys.readouterr().out
+
+
+ODD = [10**30, -1, 1e308, "x", "\x1b[2J", None, True, [], {}, [[10**9, 1.0]], [{"kind": "decode", "tokens": [10**30]}]]
+
+
+@pytest.mark.usefixtures("here")
+def test_no_value_in_a_request_ends_the_program(
+    logged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also deep in the history of a chat. A token id beyond any table once did, and so did a bias for none."""
+    of = read(logged).generations[2]
+
+    def places(row: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        for key, value in row.items() if isinstance(row, dict) else enumerate(row[:2]):
+            yield (*path, key)
+            if isinstance(value, dict | list):
+                yield from places(value, (*path, key))
+
+    header = json.loads(json.dumps(of.header))
+    lines = [line for line in logged.read_text().splitlines() if json.loads(line)["gen"] == of.id][1:]
+    path = tmp_path / "x.jsonl"
+    asked = [("request", *place) for place in places(header["request"])]
+    history = [("content", "messages", 2, *place) for place in places(header["content"]["messages"][2])]
+    for n, place in enumerate([*asked, *history]):
+        row = json.loads(json.dumps(header))
+        _set(*place, ODD[n % len(ODD)])(row, of.id)
+        path.write_text("\n".join([json.dumps(row), *lines]) + "\n")
+        assert main(["verify-log", str(path)]) in (0, 1)
+        said = capsys.readouterr().out
+        assert "Replies: 1; " in said, place
+        assert "\x1b" not in said
+
+
+@pytest.mark.usefixtures("here")
+def test_a_request_that_cannot_be_repeated_costs_only_its_own_reply(
+    logged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = read(logged).generations[0]
+    bias = _set("request", "sampler", "logit_bias", [[10**9, 1.0]])
+    path = changed(logged, tmp_path / "x.jsonl", lambda row: bias(row, first.id))
+    assert main(["verify-log", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert f"{first.id}  tokens not checked (logit_bias names a token outside" in said
+    assert said.count("  tokens equal") == 3
+
+
+@pytest.mark.usefixtures("here")
+def test_a_prompt_that_is_too_long_here_is_not_checked(
+    logged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = read(logged).generations[0]
+    long = _set("content", "messages", 1, "content", "word " * 5_000)
+    path = changed(logged, tmp_path / "x.jsonl", lambda row: long(row, first.id))
+    assert main(["verify-log", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert f"{first.id}  tokens not checked (This message has " in said
+    assert said.count("  tokens equal") == 3
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_a_log_of_a_newer_format_is_not_judged(
+    logged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = changed(logged, tmp_path / "x.jsonl", lambda row: row.update(version=2) if "version" in row else None)
+    assert main(["verify-log", str(path)]) == 1, "nothing could be checked"
+    said = capsys.readouterr().out
+    assert "figures not checked: 4, tokens not checked: 4" in said
+    assert "version 2 of the format; this program knows 1" in said
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_what_is_never_checked_is_said(logged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify-log", "--no-replay", str(logged)]) == 0
+    assert "Never checked, because nobody can repeat it: times" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("nowhere")
@@ -324,9 +499,46 @@ def test_a_damaged_log_is_exported_as_far_as_it_is_sound(
     path, out = tmp_path / "x.jsonl", tmp_path / "out"
     path.write_bytes(b"no log\n" + b"".join(lines[:2] + lines[3:]) + b"\xff{torn")
     assert main(["export-log", str(path), "--out", str(out)]) == 0
-    assert "lines are missing" in capsys.readouterr().err
+    assert "1 line is missing" in capsys.readouterr().err
     page = out.read_text()
     assert "## What is wrong with the log" in page
     assert "lines are missing, so nothing of it can be checked" in page
     assert main(["export-log", str(path), "--as", "jsonl", "--out", str(out)]) == 0
     assert out.read_bytes().splitlines() == b"".join(lines[:2] + lines[3:]).splitlines()
+
+
+def test_an_export_never_replaces_the_log_it_reads(
+    logged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--reply ID --out LOG` once left of a log that one reply."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(logged.read_bytes())
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    for out in (path, link):
+        assert main(["export-log", str(path), "--as", "jsonl", "--last", "1", "--out", str(out)]) == 1
+        assert "would replace the session log itself" in capsys.readouterr().err
+    assert path.read_bytes() == logged.read_bytes()
+    (tmp_path / "out.md.part").write_text("somebody's")
+    assert main(["export-log", str(path), "--out", str(tmp_path / "out.md")]) == 0
+    assert (tmp_path / "out.md.part").read_text() == "somebody's"
+
+
+def test_a_line_that_was_edited_elsewhere_is_exported_whole(logged: Path, tmp_path: Path) -> None:
+    """A carriage return between fields is JSON. The export once took it for the end of a line, and lost the line."""
+    path, out = tmp_path / "x.jsonl", tmp_path / "out.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + logged.read_bytes().replace(b',"n"', b',\r"n"').replace(b"\n", b"\r\n"))
+    assert main(["export-log", str(path), "--as", "jsonl", "--out", str(out)]) == 0
+    assert [g.footer for g in read(out).generations] == [g.footer for g in read(logged).generations]
+    assert read(out).problems == ()
+
+
+def test_a_strangers_log_puts_no_formula_into_a_spreadsheet(logged: Path, tmp_path: Path) -> None:
+    def change(row: dict[str, Any]) -> None:
+        if row["kind"] == "header":
+            row["model"]["name"] = '=HYPERLINK("x")'
+
+    out = tmp_path / "out.csv"
+    log = changed(logged, tmp_path / "x.jsonl", change)
+    assert main(["export-log", str(log), "--as", "csv", "--out", str(out)]) == 0
+    assert {row["model"] for row in csv.DictReader(out.read_text().splitlines())} == {'\'=HYPERLINK("x")'}
