@@ -12,6 +12,7 @@ from engine.bench.mlx_lm_arms import DEFAULT_CHUNK, mlx_lm_arm, mlx_lm_prefill_a
 from engine.bench.prefill_arm import prefill_arm
 from engine.bench.prompts import Prompt, of_length
 from engine.bench.rig import Rig, usable_widths
+from engine.bench.shortlist_preset import shortlist
 from engine.drafter import Drafter
 from engine.errors import KnownError
 from engine.exactness.ladder import candidates
@@ -214,6 +215,17 @@ PRESETS = {
         _pace,
         both_heads=False,
         not_measured=_ALWAYS,
+    ),
+    "shortlist": Preset(
+        "shortlist",
+        "A drafter with a shorter vocabulary",
+        shortlist,
+        both_heads=False,
+        not_measured=(
+            *_ALWAYS,
+            "The pace: every MTP arm has a fixed width and is never parked.",
+            "Other choices of tokens than the first ones by id.",
+        ),
     ),
     "classic-vs-mlx-lm": Preset(
         "classic-vs-mlx-lm",

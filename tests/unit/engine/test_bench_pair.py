@@ -12,6 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 import pytest
 
 from engine.bench import FORCED_QMV, PRESETS, SETS, check_plan, presets
@@ -23,6 +24,7 @@ from engine.bench.prefill_arm import HEAD_ROWS, prefill_arm
 from engine.bench.prompts import BENCH, CHECK, Prompt, of_length, read_prompts, read_sets
 from engine.bench.rig import DENSE, QUANTIZED, Rig, load_rig
 from engine.bench.sample import Sample
+from engine.bench.shortlist_preset import ShortlistDrafter
 from engine.bench.tally import drafts, forwards, peer_forwards
 from engine.cli.main import main
 from engine.decode.prefill import Interrupted
@@ -392,6 +394,27 @@ def test_every_kernel_is_an_arm_and_leaves_its_own_trace(rig: Rig, tmp_path: Pat
         assert sum(cell != "" for cell in moved) == 1, "in its own arm and nowhere else"
     assert "Not proven" not in text
     assert "DIFFERENT" not in text
+
+
+@pytest.mark.usefixtures("command")
+def test_a_shortlist_changes_what_is_drafted_and_not_the_text(rig: Rig, tmp_path: Path) -> None:
+    usual, kept = next(iter(rig.drafters)), dict(rig.drafters)
+    try:
+        bench(tmp_path, "--preset", "shortlist", "--pairs", "1", "--out", str(tmp_path), "--tokens", "12")
+        short = rig.drafters[f"{usual}, {rig.target.vocab_size // 8} tokens"]
+        assert isinstance(short, ShortlistDrafter)
+        whole = mx.random.normal((1, rig.target.model.args.text_config["hidden_size"]))
+        few, ids = short._few(whole), short._ids
+        assert mx.allclose(few, rig.target.logits(whole)[0][ids], rtol=1e-4, atol=1e-4), "the same rows"
+        assert set(rig.pair.tokenizer.eos_ids) <= set(ids.tolist()), "an end can always be drafted"
+        assert ids.shape[0] < rig.target.vocab_size // 4
+    finally:
+        for name in set(rig.drafters) - set(kept):
+            del rig.drafters[name]
+    (page,) = tmp_path.glob("shortlist-*.md")
+    text = page.read_text()
+    assert "DIFFERENT" not in text
+    assert f"| block 3, {usual}, {rig.target.vocab_size // 4} tokens head " in text
 
 
 @pytest.mark.usefixtures("command")
