@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Slot
+from PySide6.QtGui import QCloseEvent
 
 from app import dialogs, figures
 from app.errorcard import as_dict
 from app.modelwindow import ModelWindow
 from app.panel.logexport import LogExport
+from app.selftest.dialog import SelfTestDialog
+from app.services import Services
+from app.theme import Theme
 from engine import KnownError
 
 
 class FileWindow(ModelWindow):
     """Between the model's part and the main window."""
+
+    def __init__(self, services: Services, theme: Theme) -> None:
+        super().__init__(services, theme)
+        self.self_test_dialog: SelfTestDialog | None = None
 
     @Slot()
     def show_list(self) -> None:
@@ -71,6 +79,22 @@ class FileWindow(ModelWindow):
             self.services.chats.open(added[-1])
             self.show_list()
             self.toast.show_text(f"Imported {figures.count(len(added), 'chat')}", "")
+
+    @Slot()
+    def self_test(self) -> None:
+        """Not modal: the chats stay usable meanwhile. Asked again while it is open, it is raised."""
+        if self.self_test_dialog is None or not self.self_test_dialog.isVisible():
+            if self.self_test_dialog is not None:
+                self.self_test_dialog.deleteLater()
+            self.self_test_dialog = SelfTestDialog(self)
+            self.self_test_dialog.failed.connect(self.on_error)
+            self.self_test_dialog.show()
+        self.self_test_dialog.raise_()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self.self_test_dialog is not None:
+            self.self_test_dialog.close()
+        super().closeEvent(event)
 
 
 def safe_name(title: str) -> str:

@@ -88,6 +88,7 @@ MENUS: tuple[tuple[str, tuple[Entry | None, ...]], ...] = (
     (
         "&Help",
         (
+            Entry("self_test", "Run Self-Test…", "self_test"),
             Entry("crash_log", "Show Crash Log", "show_crash_log"),
             Entry("licences", "Licences", "show_licences"),
             Entry("about", "About Pacenote", "about", (), Role.AboutRole),

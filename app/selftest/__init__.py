@@ -1,5 +1,1 @@
-"""The window's part of the self-test. `engine.selftest.suite` looks `checks` up by name; importing needs no Qt."""
-
-from app.selftest.checks import checks
-
-__all__ = ["checks"]
+"""The window's part of the self-test: its checks, the one that opens a window, and the dialog that shows the report."""

@@ -1,4 +1,6 @@
-"""What the window adds to the self-test. Qt is imported inside the check that opens a window, and nowhere else here."""
+"""What the window adds to the self-test. `engine.selftest.suite` looks `checks` up by name.
+
+Qt is imported inside the check that opens a window, and nowhere else here."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def run_apart(checks: Sequence[Check], command: Command) -> Iterator[Result]:
     """
     left = list(checks)
     while left:
-        for result in _one_child(left, command):
+        for result in _one_child(tuple(left), command):
             yield result
             left.pop(0)
 

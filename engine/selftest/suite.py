@@ -11,7 +11,7 @@ from engine.selftest import installation, machine
 from engine.selftest.check import Check, Finding, Skip
 from engine.selftest.pair import PairChecks
 
-WINDOW = "app.selftest"
+WINDOW = "app.selftest.checks"
 """The module with the window's checks: `checks()` gives them. By name, since the engine never imports the window."""
 
 
