@@ -29,10 +29,22 @@ from engine.events import (
     Text,
     Verdict,
 )
-from engine.hub.download import DownloadProgress, Step
 from engine.hub.errors import DiskFull, HubError
 from engine.hub.hub import Hub
-from engine.hub.types import Begun, CataloguePair, DoesNotFit, Fit, FitVerdict, Found, LocalModel, Need, Unusable
+from engine.hub.rate import coarse_duration
+from engine.hub.types import (
+    Begun,
+    CataloguePair,
+    DoesNotFit,
+    DownloadProgress,
+    Fit,
+    FitVerdict,
+    Found,
+    LocalModel,
+    Need,
+    Step,
+    Unusable,
+)
 from engine.memory import MemoryUse, free_memory, memory_use
 from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation, WhenFull
 from engine.selftest.check import Check, Finding, Skip
@@ -108,6 +120,7 @@ __all__ = [
     "Verdict",
     "WhenFull",
     "blocks",
+    "coarse_duration",
     "conditions",
     "environment",
     "export_logs",

@@ -12,7 +12,7 @@ from app.errorcard import ErrorCard
 from app.models.entry import Entry, State
 from app.models.shelf import DEMO
 from app.theme.manager import use_class
-from engine import DownloadProgress, FitVerdict
+from engine import DownloadProgress, FitVerdict, coarse_duration
 
 LABELS = {
     "load": "Load",
@@ -196,12 +196,12 @@ def actions(entry: Entry, *, in_use: bool) -> list[str]:
 def progress_words(progress: DownloadProgress) -> str:
     """Bytes, speed, time left; what goes wrong just now."""
     if not progress.total:
-        return progress.step.capitalize()
+        return " · ".join(part for part in (progress.step.capitalize(), progress.trouble) if part)
     said = [f"{figures.size(progress.done)} of {figures.size(progress.total)}"]
     if progress.speed is not None:
         said.append(f"{figures.size(int(progress.speed))}/s")
     if progress.left is not None and progress.done < progress.total:
-        said.append(f"about {_coarse(progress.left)} left")
+        said.append(f"about {coarse_duration(progress.left)} left")
     if progress.files:
         said.append(f"{progress.files_done} of {figures.count(progress.files, 'file')}")
     else:
@@ -209,13 +209,6 @@ def progress_words(progress: DownloadProgress) -> str:
     if progress.trouble:
         said.append(progress.trouble)
     return " · ".join(said)
-
-
-def _coarse(seconds: float) -> str:
-    """An estimate shows no more digits than it has."""
-    if seconds < 60:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _label(kind: str) -> QLabel:

@@ -46,7 +46,7 @@ def quantize_drafter(source: Checkpoint, target: Checkpoint, folder: Path) -> Co
         raise CheckpointError(error.what, kept="Nothing was written.", todo=error.todo, detail=error.detail) from error
     if tensors.packed:
         raise CheckpointError(
-            f"The head in {source.path.name} is quantized already.",
+            f"The head in {source.name} is quantized already.",
             kept="Nothing was written.",
             todo="Use it as it is, or name the original head in 16 bit.",
         )
@@ -88,7 +88,7 @@ def target_plan(target: Checkpoint) -> Plan:
     block = target.quantization()
     if block is None:
         raise CheckpointError(
-            f"{target.path.name} is not quantized in MLX's way, so there is no scheme to take from it.",
+            f"{target.name} is not quantized in MLX's way, so there is no scheme to take from it.",
             kept="Nothing was written. At load a head is quantized in its own scheme.",
             todo="Name the quantized model that the head will be used with.",
         )
@@ -96,7 +96,7 @@ def target_plan(target: Checkpoint) -> Plan:
         return _plan(target, block)
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(
-            f"The quantization in the config.json of {target.path.name} cannot be read.",
+            f"The quantization in the config.json of {target.name} cannot be read.",
             kept="Nothing was written.",
             todo="Choose another model.",
             detail=str(error),
@@ -119,7 +119,7 @@ def _plan(target: Checkpoint, block: dict[str, Any]) -> Plan:
     for projection, taken in all_of_them:
         if taken is not None and taken.mode != "affine":
             raise CheckpointError(
-                f"{target.path.name} is quantized in mode {taken.mode} ({projection}); a drafter is read in affine.",
+                f"{target.name} is quantized in mode {taken.mode} ({projection}); a drafter is read in affine.",
                 kept="Nothing was written. At load a head is quantized in its own scheme, which is affine.",
                 todo="Use the head as it is.",
             )

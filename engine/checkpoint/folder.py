@@ -26,6 +26,11 @@ class Checkpoint:
     revision: str = ""
 
     @property
+    def name(self) -> str:
+        """As the user knows it, see `name_of`."""
+        return name_of(self.path)
+
+    @property
     def text_config(self) -> dict[str, Any]:
         """The language model's part of the configuration: `text_config`, or the whole of a text-only one."""
         inner = self.config.get("text_config")
@@ -69,6 +74,14 @@ class Checkpoint:
         return digest.hexdigest()[:32]
 
 
+def name_of(folder: Path) -> str:
+    """A folder's name; of a snapshot in the Hugging Face cache, whose own is a commit, the repo's: owner/name."""
+    repo = folder.parent.parent.name
+    if folder.parent.name == "snapshots" and repo.startswith("models--"):
+        return repo.removeprefix("models--").replace("--", "/", 1)
+    return folder.name or str(folder)
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
@@ -79,7 +92,7 @@ def read_json(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as e:
         raise CheckpointError(
-            f"{path.parent.name or path.parent} is not a model folder: it has no {path.name}.",
+            f"{name_of(path.parent)} is not a model folder: it has no {path.name}.",
             todo="Choose the folder that holds config.json and the .safetensors files.",
             detail=str(path.parent),
         ) from e
@@ -108,11 +121,19 @@ def open_folder(path: Path, revision: str = "") -> Checkpoint:
     if (path / _INDEX).exists():
         found = read_json(path / _INDEX).get("weight_map")
         weight_map = {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+    if outside := next(
+        (name for name in weight_map.values() if Path(name).is_absolute() or ".." in Path(name).parts), ""
+    ):
+        raise CheckpointError(
+            f"The index of {name_of(path)} names a file outside of its folder: {outside!r}.",
+            todo="Choose another model.",
+            detail=str(path),
+        )
     # Hidden ones are no weights: macOS puts a "._model.safetensors" beside each file on disks of other systems.
     names = sorted({*weight_map.values(), *(p.name for p in path.glob("*.safetensors") if p.name[0] != ".")})
     if not names:
         raise CheckpointError(
-            f"{path.name} holds no weights: there is no .safetensors file in it.",
+            f"{name_of(path)} holds no weights: there is no .safetensors file in it.",
             todo="Wait until the download is complete, or choose another folder.",
             detail=str(path),
         )
@@ -129,7 +150,7 @@ def open_folder(path: Path, revision: str = "") -> Checkpoint:
     lost = sorted(k for k in weight_map if k not in tensors)
     if lost:
         raise CheckpointError(
-            f"{path.name} is incomplete: {len(lost)} tensors of its index are in no file, first {lost[0]!r}.",
+            f"{name_of(path)} is incomplete: {len(lost)} tensors of its index are in no file, first {lost[0]!r}.",
             todo="Download the model again; finished files are not fetched twice.",
             detail="\n".join(lost[:50]),
         )

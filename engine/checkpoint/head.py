@@ -77,7 +77,7 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
     prefix = find_prefix(checkpoint)
     if prefix is None and not is_standalone(checkpoint):
         raise CheckpointError(
-            f"{checkpoint.path.name} holds no MTP head: none of its tensors is named mtp.*, and it has no fc.weight.",
+            f"{checkpoint.name} holds no MTP head: none of its tensors is named mtp.*, and it has no fc.weight.",
             kept="The model works without a head, at classic speed.",
             todo="Choose a folder that holds this model's MTP head.",
             detail=str(checkpoint.path),
@@ -96,7 +96,7 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
         check_norms(weights, shifted_here=prefix is not None)
     except Unfit as error:
         raise CheckpointError(
-            f"The MTP head in {checkpoint.path.name} cannot be used: {error}.",
+            f"The MTP head in {checkpoint.name} cannot be used: {error}.",
             kept="The model works without it, at classic speed.",
             todo="Choose the head that was made for this model.",
             detail=str(checkpoint.path),

@@ -62,7 +62,7 @@ def locate(place: str) -> tuple[Path, str]:
     except (LocalEntryNotFoundError, HFValidationError) as e:
         raise CheckpointError(
             f"There is no folder {place}, and as a repo it is not in the Hugging Face cache on this computer.",
-            todo="Download it first, or give the path of a folder.",
+            todo=f"Download it first (pacenote download {place}), or give the path of a folder.",
             detail=str(e),
         ) from e
     return snapshot, snapshot.name

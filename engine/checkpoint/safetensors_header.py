@@ -69,8 +69,8 @@ def parse_header(raw: bytes, path: Path, data_start: int, file_size: int) -> dic
         if name == "__metadata__":
             continue
         try:
-            dtype, shape = str(info["dtype"]), tuple(int(n) for n in info["shape"])
-            start, end = (int(n) + data_start for n in info["data_offsets"])
+            dtype, shape = str(info["dtype"]), tuple(_count(n) for n in info["shape"])
+            start, end = (_count(n) + data_start for n in info["data_offsets"])
         except (KeyError, TypeError, ValueError, OverflowError) as e:
             raise _damaged(path, f"the entry of tensor {name!r} cannot be read") from e
         if dtype not in _ITEM_BITS:
@@ -81,6 +81,13 @@ def parse_header(raw: bytes, path: Path, data_start: int, file_size: int) -> dic
             raise _damaged(path, f"the file ends before tensor {name!r} does ({file_size} bytes, {end} needed)")
         entries[name] = TensorEntry(name, dtype, shape, path, start, end)
     return entries
+
+
+def _count(value: object) -> int:
+    """Raises ValueError for what counts nothing: two negative sizes would make a shape of the right product."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} is no size")
+    return value
 
 
 def read_header(path: Path) -> dict[str, TensorEntry]:

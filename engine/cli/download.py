@@ -10,7 +10,9 @@ from engine.cli.interrupt import interruptible
 from engine.errors import LoadCancelled
 from engine.hub import errors
 from engine.hub.connection import Connection
-from engine.hub.download import DownloadProgress, Step, discard, download
+from engine.hub.download import discard, download
+from engine.hub.rate import coarse_duration
+from engine.hub.types import DownloadProgress, Step
 
 NAME = "download"
 HELP = "fetch a model into the Hugging Face cache; goes on where an earlier download stopped"
@@ -80,23 +82,14 @@ class _Line:
 def words(step: DownloadProgress) -> str:
     """In one line."""
     if step.step is Step.LOOKING or not step.total:
-        return step.step.capitalize()
+        return ", ".join(part for part in (step.step.capitalize(), step.trouble) if part)
     parts = [f"{100 * step.done // step.total} %", f"{errors.size(step.done)} of {errors.size(step.total)}"]
     if step.speed is not None:
         parts.append(f"{errors.size(step.speed)}/s")
     if step.left is not None and step.done < step.total:
-        parts.append(f"{duration(step.left)} left")
+        parts.append(f"about {coarse_duration(step.left)} left")
     if step.step is Step.WAITING:
         parts.append(step.step)
     if step.trouble:
         parts.append(step.trouble)
     return ", ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """In words, coarse as it is an estimate: "about 4 min"."""
-    if seconds < 60:
-        return f"about {max(1, round(seconds))} s"
-    if seconds < 3600:
-        return f"about {round(seconds / 60)} min"
-    return f"about {seconds / 3600:.1f} h"

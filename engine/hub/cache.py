@@ -15,15 +15,17 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from uuid import uuid4
 
 from engine.hub import errors
 
 PART = ".pacenote"
-_ETAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+_ETAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_LONGEST = 240  # bytes of a name; disks take 255, and ours get a little more while they are made
 FULL = (errno.ENOSPC, errno.EDQUOT)
 LOCKED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -66,9 +68,30 @@ class RepoCache:
     def commit(self, branch: str = "main") -> str | None:
         """The commit that a branch was at when it was fetched last, None when it never was."""
         try:
-            return (self.folder / "refs" / branch).read_text().strip() or None
-        except OSError:
+            found = (self.folder / "refs" / branch).read_text().strip()
+        except (OSError, ValueError):
             return None
+        return found if _ETAG.fullmatch(found) else None
+
+    @contextmanager
+    def held(self, etag: str, timeout: float) -> Iterator[None]:
+        """Hold the lock of a blob. The system gives back the one of a program that died.
+
+        Raises:
+            TimeoutError: another program had it for `timeout` seconds.
+            HubError: the disk refuses.
+        """
+        from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
+
+        with ExitStack() as stack:
+            try:
+                self.lock(etag).parent.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(WeakFileLock(self.lock(etag), timeout=timeout))
+            except TimeoutError:
+                raise
+            except OSError as error:
+                raise in_words(error, self.root) from error
+            yield
 
     def prepare(self) -> None:
         """Make the folders. Raises HubError when the cache cannot be written."""
@@ -82,6 +105,11 @@ class RepoCache:
     def has(self, revision: str, name: str, etag: str, size: int) -> bool:
         """Whether a file is there whole: as a blob, or in its place where links are impossible."""
         return any(_size(path) == size for path in (self.blob(etag), self.snapshot(revision) / name))
+
+    def is_settled(self, branch: str, revision: str, names: Iterable[str]) -> bool:
+        """Whether a branch is at a commit and all these files of it are in their place."""
+        folder = self.snapshot(revision)
+        return self.commit(branch) == revision and all((folder / name).is_file() for name in names)
 
     def link(self, revision: str, name: str, etag: str) -> None:
         """Put a blob that is whole into a snapshot, under its name."""
@@ -107,17 +135,22 @@ class RepoCache:
         place = self.folder / "refs" / branch
         with disk_errors(self.root):
             place.parent.mkdir(parents=True, exist_ok=True)
-            fresh = place.with_name(f".{place.name}{PART}")
+            # Of this writer alone: nobody locks a branch. Not in `refs`, where a killed one's would pass for a branch.
+            fresh = self.folder / f".{uuid4().hex}{PART}"
             fresh.write_text(revision)
             os.replace(fresh, place)
 
 
 def safe_name(name: str) -> str:
-    """A file name that stays inside its folder. Raises HubError."""
+    """A file name that stays inside its folder and that a disk can hold. Raises HubError."""
     path = PurePosixPath(name)
     if not name or path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
         raise errors.HubError(
             f"The repo lists a file with the name {name!r}, which would leave its folder.", todo="Choose another repo."
+        )
+    if not name.isprintable() or max(len(os.fsencode(part)) for part in path.parts) > _LONGEST:
+        raise errors.HubError(
+            f"The repo lists a file with a name that no disk should hold: {name[:80]!r}.", todo="Choose another repo."
         )
     return name
 
@@ -146,11 +179,15 @@ def disk_errors(cache: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in FULL:
-            raise errors.disk_full(cache, detail=str(error)) from error
-        if error.errno in LOCKED or isinstance(error, FileExistsError | NotADirectoryError):
-            raise errors.not_writable(cache, detail=str(error)) from error
-        raise errors.disk_broken(cache, detail=str(error)) from error
+        raise in_words(error, cache) from error
+
+
+def in_words(error: OSError, cache: Path) -> errors.HubError:
+    if error.errno in FULL:
+        return errors.disk_full(cache, detail=str(error))
+    if error.errno in LOCKED or isinstance(error, FileExistsError | NotADirectoryError):
+        return errors.not_writable(cache, detail=str(error))
+    return errors.disk_broken(cache, detail=str(error))
 
 
 def _size(path: Path) -> int | None:

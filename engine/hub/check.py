@@ -9,8 +9,8 @@ from engine.checkpoint.head import is_standalone, prefix_of
 from engine.errors import KnownError
 from engine.hub import errors
 from engine.hub.connection import Connection
-from engine.hub.download import wanted
 from engine.hub.headers import INDEX, inspect_repo, read_json
+from engine.hub.plan import wanted
 from engine.hub.ranges import RangeClient
 from engine.hub.repo import Repo, open_repo
 from engine.hub.types import CataloguePair, Checked

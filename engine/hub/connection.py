@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from engine.errors import LoadCancelled
 from engine.hub import errors
@@ -48,6 +49,23 @@ class Transient(Exception):
         self.asked = asked
 
 
+def _default_endpoint() -> str:
+    from huggingface_hub import constants
+
+    return constants.ENDPOINT or constants._HF_DEFAULT_ENDPOINT  # the former is "" where HF_ENDPOINT is
+
+
+def _checked(endpoint: str) -> str:
+    """Raises HubError for what is no address: trying it again would not help."""
+    try:
+        parts = urlsplit(endpoint)
+        if parts.scheme in ("http", "https") and parts.hostname and not any(c.isspace() for c in endpoint):
+            return endpoint.rstrip("/")
+    except ValueError:
+        pass  # brackets that do not match
+    raise errors.no_endpoint(endpoint)
+
+
 def broken_transfer() -> tuple[type[Exception], ...]:
     """What a transfer raises when the way breaks: the errors of httpx or httpx2, whichever `huggingface_hub` uses."""
     import huggingface_hub.errors
@@ -70,9 +88,7 @@ class Connection:
         stop: threading.Event | None = None,
         told: Callable[[errors.HubError, float], None] | None = None,
     ) -> None:
-        from huggingface_hub import constants
-
-        self.endpoint = (endpoint or os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
+        self.endpoint = _checked(endpoint or os.environ.get("HF_ENDPOINT", "").strip() or _default_endpoint())
         self.patience = patience or Patience()
         self.stop = stop or threading.Event()
         self._token = token
@@ -85,10 +101,16 @@ class Connection:
         return Connection(self.endpoint, self._token, self.patience, stop, told or self._told)
 
     def headers(self) -> dict[str, str]:
-        """With the token, if there is one. For the hub itself only, never for where it redirects to."""
+        """With the token, if there is one. For the hub itself only, never for where it redirects to.
+
+        Raises HubError for a token that no header can carry.
+        """
         from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
         built: dict[str, str] = build_hf_headers(token=self._token, library_name="pacenote")
+        token = built.get("authorization", "").removeprefix("Bearer ")
+        if not token.isascii() or not token.isprintable():
+            raise errors.no_token()
         return built
 
     @property
@@ -100,12 +122,22 @@ class Connection:
         """As `huggingface_hub` wants it: None means the stored one."""
         return self._token
 
-    def require_online(self) -> None:
-        """Raises HubError in offline mode, before any request."""
+    def session(self) -> Any:
+        """The HTTP client of `huggingface_hub`.
+
+        Raises HubError before any request: in offline mode, or where a proxy or certificate file cannot be used.
+        """
         from huggingface_hub import constants
+        from huggingface_hub.utils import get_session  # type: ignore[attr-defined]
 
         if constants.HF_HUB_OFFLINE or os.environ.get("HF_HUB_OFFLINE", "").strip().lower() in _YES:
             raise errors.offline()
+        try:
+            return get_session()
+        except Exception as error:
+            # A proxy's address that is none, SOCKS without its package, certificates that are not there: all of
+            # them leave the constructor under different types, one of them a bare Exception.
+            raise errors.no_client(f"{type(error).__name__}: {error}") from error
 
     def pause(self, failures: int, transient: Transient) -> None:
         """Wait before the next try.
@@ -148,7 +180,8 @@ class Connection:
             RevisionNotFoundError,
         )
 
-        self.require_online()
+        self.session()
+        self.headers()
         try:
             return call()
         except RevisionNotFoundError as error:
@@ -164,7 +197,9 @@ class Connection:
                 f"{repo!r} is no name of a repo.", todo="Write owner/name.", detail=str(error)
             ) from error
         except broken_transfer() as error:
-            raise Transient(errors.unreachable(self.endpoint, f"{type(error).__name__}: {error}")) from error
+            raise Transient(
+                errors.unreachable(urlsplit(self.endpoint).netloc, f"{type(error).__name__}: {error}")
+            ) from error
 
     def problem(self, response: Any, repo: str, url: str) -> Exception:
         """For an answer that is not the wanted one: Transient or HubError."""

@@ -6,54 +6,19 @@ again, by this or another process. A branch points to the snapshot only when eve
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from engine.errors import LoadCancelled
 from engine.hub import errors
-from engine.hub.cache import PART, RepoCache, cache_folder, disk_errors, free_bytes, safe_etag, safe_name
+from engine.hub.cache import PART, RepoCache, cache_folder, disk_errors
 from engine.hub.connection import Connection
-from engine.hub.ranges import RangeClient
-from engine.hub.rate import Rate
-from engine.hub.repo import Repo, RepoFile, open_file, open_repo
-from engine.hub.transfer import Planned, fetch_file
+from engine.hub.plan import Plan, plan, require_room
+from engine.hub.run import Run, trouble
+from engine.hub.types import DownloadProgress, Step
 
-FOREIGN = (".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx", ".ot", ".tflite")
-"""Weights for other programs, which often lie beside the safetensors."""
 MAIN = "main"
-_TICK = 0.2  # seconds
-_DISK_TICK = 2.0
-_RESERVE, _RESERVE_SHARE = 2 * 2**30, 0.05
 _COMMIT = 40
-
-
-class Step(StrEnum):
-    LOOKING = "looking at the repo"
-    WAITING = "waiting for another program that fetches the same files"
-    FETCHING = "fetching"
-    HEAD = "fetching the head out of the original"
-
-
-@dataclass(frozen=True, slots=True)
-class DownloadProgress:
-    """done, total: bytes of all files. speed: bytes per second, left: seconds; None where nobody can tell.
-
-    trouble: what goes wrong just now and is tried again, "" when nothing does.
-    """
-
-    step: Step
-    done: int = 0
-    total: int = 0
-    speed: float | None = None
-    left: float | None = None
-    files_done: int = 0
-    files: int = 0
-    trouble: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,74 +34,6 @@ class Downloaded:
     fetched: int
     licence: str
     unverified: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a download will do. missing: bytes that are neither there nor in a part."""
-
-    repo: Repo
-    files: tuple[Planned, ...]
-    cache: RepoCache
-
-    @property
-    def total(self) -> int:
-        return sum(file.size for file in self.files)
-
-    @property
-    def missing(self) -> int:
-        return self.total - self.done
-
-    @property
-    def done(self) -> int:
-        """Bytes on disk, by whichever program."""
-        return sum(self._have(file) for file in self.files)
-
-    @property
-    def files_done(self) -> int:
-        return sum(self.is_there(file) for file in self.files)
-
-    def is_there(self, file: Planned) -> bool:
-        return self.cache.has(self.repo.revision, file.name, file.etag, file.size)
-
-    def _have(self, file: Planned) -> int:
-        if self.is_there(file):
-            return file.size
-        try:
-            return min(self.cache.part(file.etag).stat().st_size, file.size)
-        except OSError:
-            return 0
-
-
-def wanted(name: str) -> bool:
-    """Whether a file of a repo is fetched: all but other programs' weights and what git needs."""
-    return not name.endswith(FOREIGN) and not PurePosixPath(name).name.startswith(".git")
-
-
-def plan(connection: Connection, repo_id: str, revision: str | None = None, cache: Path | None = None) -> Plan:
-    """Look at a repo and at the cache; nothing is fetched or written.
-
-    Raises:
-        HubError: no access, no way to the hub, or a repo with nothing to fetch.
-        LoadCancelled: `connection.stop` was set.
-    """
-    repo = open_repo(connection, repo_id, revision)
-    files = tuple(_planned(connection, repo, file) for name, file in repo.files.items() if wanted(name))
-    if not files:
-        raise errors.HubError(f"{repo_id} holds no files of a model.", todo="Choose another repo.")
-    # Small ones first: what is wrong with a repo shows there.
-    return Plan(
-        repo, tuple(sorted(files, key=lambda f: (f.size > 2**25, f.name))), RepoCache(cache or cache_folder(), repo_id)
-    )
-
-
-def _planned(connection: Connection, repo: Repo, file: RepoFile) -> Planned:
-    safe_name(file.name)
-    etag, size = file.sha256 or file.blob_id, file.size
-    if not etag or size is None:  # a mirror that lists less
-        remote = open_file(connection, repo, file.name)
-        etag, size = remote.etag, remote.size
-    return Planned(file.name, safe_etag(etag, file.name), size, file.sha256, file.blob_id)
 
 
 def download(
@@ -162,21 +59,27 @@ def download(
         LoadCancelled: `connection.stop` was set. What arrived is kept.
     """
     progress(DownloadProgress(Step.LOOKING))
-    plans = plan(connection, repo_id, revision, cache)
+    looking = connection.for_threads(
+        connection.stop, lambda error, wait: progress(DownloadProgress(Step.LOOKING, trouble=trouble(error, wait)))
+    )
+    plans = plan(looking, repo_id, revision, cache)
+    commit, branch, fetched = plans.repo.revision, revision or MAIN, 0
     try:
-        plans.cache.prepare()
-        _require_room(plans, preflight=True)
-        fetched = _Run(connection, plans, progress, at_once).run()
-        if revision is None or not _is_commit(revision):
-            plans.cache.set_ref(revision or MAIN, plans.repo.revision)
+        # What is whole needs no writing: it may lie on a disk that cannot be written.
+        if not plans.cache.is_settled(branch, commit, (file.name for file in plans.files)):
+            plans.cache.prepare()
+            require_room(plans, preflight=True)
+            fetched = Run(connection, plans, progress, at_once).run()
+            if not _is_commit(branch):
+                plans.cache.set_ref(branch, commit)
+            _sweep(plans)
     except errors.HubError as error:
-        error.kept = _kept(plans)
+        error.kept = plans.kept
         raise
-    _sweep(plans)
     return Downloaded(
-        folder=plans.cache.snapshot(plans.repo.revision),
+        folder=plans.cache.snapshot(commit),
         repo=repo_id,
-        revision=plans.repo.revision,
+        revision=commit,
         size=plans.total,
         files=len(plans.files),
         fetched=fetched,
@@ -198,21 +101,6 @@ def _is_commit(revision: str) -> bool:
     return len(revision) == _COMMIT and all(c in "0123456789abcdef" for c in revision)
 
 
-def _kept(plans: Plan) -> str:
-    if not (done := plans.done):
-        return errors.KEPT
-    return f"{errors.size(done)} of {errors.size(plans.total)} are kept; going on fetches only the rest."
-
-
-def _require_room(plans: Plan, *, preflight: bool) -> None:
-    """Before: the rest and a reserve. While running, when others use the disk too: the rest."""
-    missing = plans.missing
-    needed = missing + (int(max(_RESERVE, _RESERVE_SHARE * missing)) if preflight and missing else 0)
-    free = free_bytes(plans.cache.root)
-    if free < needed:
-        raise errors.disk_full(plans.cache.root, missing=needed - free, needed=needed, free=free)
-
-
 def _sweep(plans: Plan) -> None:
     """Parts of an older state of the repo, which nobody will complete."""
     current = {plans.cache.part(file.etag) for file in plans.files}
@@ -220,94 +108,13 @@ def _sweep(plans: Plan) -> None:
 
 
 def _remove(cache: RepoCache, parts: Iterable[Path]) -> int:
-    from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
-
     freed = 0
     for part in parts:
         try:
-            with WeakFileLock(cache.lock(part.name.removesuffix(PART)), timeout=0.01), disk_errors(cache.root):
+            with cache.held(part.name.removesuffix(PART), timeout=0.01), disk_errors(cache.root):
                 size = part.stat().st_size
                 part.unlink()
                 freed += size
         except TimeoutError:
             continue  # someone is at it
     return freed
-
-
-class _Run:
-    """One run over a plan, on several threads that end together."""
-
-    def __init__(
-        self, connection: Connection, plans: Plan, progress: Callable[[DownloadProgress], None], at_once: int
-    ) -> None:
-        self._plans = plans
-        self._progress = progress
-        self._at_once = at_once
-        self._stop = connection.stop
-        self._halt = threading.Event()
-        self._connection = connection.for_threads(self._halt, self._told)
-        self._clients: list[RangeClient] = []
-        self._waiting = 0
-        self._lock = threading.Lock()
-        self._trouble, self._trouble_until = "", 0.0
-        self._rate = Rate()
-
-    def run(self) -> int:
-        """Returns the bytes received."""
-        with ThreadPoolExecutor(self._at_once, thread_name_prefix="download") as pool:
-            futures = {pool.submit(self._one, file) for file in self._plans.files}
-            try:
-                self._watch(futures)
-            finally:
-                self._halt.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-        return sum(client.fetched for client in self._clients)
-
-    def _watch(self, futures: set[Future[None]]) -> None:
-        checked = time.monotonic()
-        pending = futures
-        while pending:
-            finished, pending = wait(pending, timeout=_TICK, return_when=FIRST_EXCEPTION)
-            for future in finished:
-                future.result()
-            if self._stop.is_set():
-                raise LoadCancelled
-            self._tell()
-            if time.monotonic() - checked > _DISK_TICK:
-                checked = time.monotonic()
-                _require_room(self._plans, preflight=False)
-
-    def _one(self, file: Planned) -> None:
-        client = RangeClient(self._connection)
-        with self._lock:
-            self._clients.append(client)
-        fetch_file(client, self._plans.repo, file, self._plans.cache, self._waits)
-
-    def _waits(self, waits: bool) -> None:
-        with self._lock:
-            self._waiting += 1 if waits else -1
-
-    def _told(self, error: errors.HubError, seconds: float) -> None:
-        with self._lock:
-            self._trouble = f"{error.what} Trying again in {max(1, round(seconds))} s."
-            self._trouble_until = time.monotonic() + seconds + 1.0
-
-    def _tell(self) -> None:
-        done, total, now = self._plans.done, self._plans.total, time.monotonic()
-        self._rate.note(now, done)
-        files_done, files = self._plans.files_done, len(self._plans.files)
-        with self._lock:
-            alone = self._waiting >= min(self._at_once, files - files_done) > 0
-            trouble = self._trouble if now < self._trouble_until else ""
-        self._progress(
-            DownloadProgress(
-                step=Step.WAITING if alone else Step.FETCHING,
-                done=done,
-                total=total,
-                speed=self._rate.speed,
-                left=self._rate.left(total - done),
-                files_done=files_done,
-                files=files,
-                trouble=trouble,
-            )
-        )

@@ -35,21 +35,49 @@ class DiskFull(HubError):
 
 
 def plain(url: str) -> str:
-    """A URL without its query, which in signed ones is a secret."""
+    """A URL without what may be secret in it: the query, which signs, and a user's name and password."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}{parts.path}"
+    return f"{parts.scheme}://{_host(parts.netloc)}{parts.path}"
+
+
+def _host(netloc: str) -> str:
+    return netloc.rpartition("@")[2]
 
 
 def offline() -> HubError:
     return HubError(
-        "The Hugging Face Hub is switched off: offline mode is on (HF_HUB_OFFLINE).",
-        todo="Unset HF_HUB_OFFLINE to download, or use what is on this computer.",
+        "The Hugging Face Hub is switched off: offline mode is on (HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE).",
+        todo="Unset it to download, or use what is on this computer.",
     )
 
 
-def unreachable(host: str, detail: str) -> HubError:
+def no_endpoint(endpoint: str) -> HubError:
     return HubError(
-        f"{host} does not answer.",
+        f"HF_ENDPOINT is no address of a hub: {_host(endpoint)!r}.",
+        todo="Set it to one that begins with https:// or http://, or unset it.",
+    )
+
+
+def no_client(detail: str) -> HubError:
+    return HubError(
+        "No connection can be set up with the proxy and certificates that this computer names.",
+        todo="Check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY (http:// and https:// proxies can be used) and SSL_CERT_FILE.",
+        detail=detail,
+    )
+
+
+def no_token() -> HubError:
+    """Does not show it."""
+    return HubError(
+        "The access token for the hub holds characters that no token has.",
+        todo="Copy it again from your account's page, Access Tokens; HF_TOKEN comes before the stored one.",
+        status=401,
+    )
+
+
+def unreachable(netloc: str, detail: str) -> HubError:
+    return HubError(
+        f"{_host(netloc)} does not answer.",
         todo="Check the network, the proxy and HF_ENDPOINT, then try again.",
         detail=detail,
     )
@@ -57,7 +85,7 @@ def unreachable(host: str, detail: str) -> HubError:
 
 def refused(status: int, repo: str, endpoint: str, url: str, *, has_token: bool) -> HubError:
     """For a final HTTP status."""
-    page = f"{endpoint}/{repo}"
+    page = plain(f"{endpoint}/{repo}")
     detail = f"HTTP {status} from {plain(url)}"
     if status == 401:
         what = (

@@ -156,7 +156,7 @@ def fit_checkpoints(
             why = f"A number in its config.json cannot be read: {error}."
             return fit_checkpoints(target, None, context, held=held, quantize_head=quantize_head, why_none=why)
         raise CheckpointError(
-            f"A number in the config.json of {target.path.name} cannot be read: {error}.",
+            f"A number in the config.json of {target.name} cannot be read: {error}.",
             todo="Download the model again, or choose another one.",
             detail=str(target.path),
         ) from error

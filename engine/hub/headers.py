@@ -41,6 +41,8 @@ def inspect_repo(connection: Connection, repo_id: str, revision: str | None = No
     if "config.json" not in repo.files:
         raise HubError(f"{repo_id} holds no model: it has no config.json.", todo="Choose another repo.")
     config = read_json(client, repo, "config.json")
+    if INDEX in repo.files:
+        require_shards(repo, read_json(client, repo, INDEX))
     tensors: dict[str, TensorEntry] = {}
     for name in sorted(repo.files):
         if PurePosixPath(name).suffix == ".safetensors" and "/" not in name:
@@ -48,6 +50,17 @@ def inspect_repo(connection: Connection, repo_id: str, revision: str | None = No
     if not tensors:
         raise HubError(f"{repo_id} holds no weights as safetensors.", todo="Choose another repo.")
     return Inspected(repo, Checkpoint(Path(repo_id), config, tensors, repo.revision), client.fetched)
+
+
+def require_shards(repo: Repo, index: object) -> None:
+    """Whether a repo lists every file that its index names. Raises HubError."""
+    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+    named = {str(shard) for shard in weight_map.values()} if isinstance(weight_map, dict) else set()
+    if lost := sorted(named - repo.files.keys()):
+        raise HubError(
+            f"{repo.id} is not whole on the hub: its index names {lost[0]!r}, and the repo does not hold it.",
+            todo="Choose another repo or revision, or tell its owner.",
+        )
 
 
 def read_json(client: RangeClient, repo: Repo, name: str) -> dict[str, Any]:

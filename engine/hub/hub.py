@@ -10,8 +10,8 @@ from pathlib import Path
 from engine.hub import errors
 from engine.hub.cache import disk_errors
 from engine.hub.connection import Connection
-from engine.hub.download import DownloadProgress, Step, discard, download
-from engine.hub.types import CataloguePair, Fit, Found
+from engine.hub.download import discard, download
+from engine.hub.types import CataloguePair, DownloadProgress, Fit, Found, Step
 from engine.request import LoadOptions
 
 NEVER = threading.Event()

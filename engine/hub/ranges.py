@@ -71,13 +71,11 @@ class RangeClient:
 
     def _once(self, file: RemoteFile, start: int, end: int) -> Iterator[bytes]:
         """One request, redirects included. Raises Transient when it breaks; what was yielded until then counts."""
-        from huggingface_hub.utils import get_session  # type: ignore[attr-defined]
-
-        self.connection.require_online()
+        session = self.connection.session()
         url, timeout = file.location, self.connection.patience.stall
         try:
             for _ in range(_REDIRECTS):
-                with get_session().stream(
+                with session.stream(
                     "GET", url, headers=self._headers(url, start, end), timeout=timeout, follow_redirects=False
                 ) as response:
                     if response.has_redirect_location:

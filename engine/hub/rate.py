@@ -33,3 +33,10 @@ class Rate:
     def left(self, missing: int) -> float | None:
         """Seconds; None where nobody can tell."""
         return missing / self.speed if self.speed else None
+
+
+def coarse_duration(seconds: float) -> str:
+    """An estimate shows no more digits than it has: "31 s", "4 min", "1.6 h"."""
+    if seconds < 59.5:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

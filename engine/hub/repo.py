@@ -76,7 +76,8 @@ def open_repo(connection: Connection, repo: str, revision: str | None = None) ->
         s.rfilename: RepoFile(s.rfilename, s.size, s.lfs.sha256 if s.lfs is not None else "", s.blob_id or "")
         for s in info.siblings or []
     }
-    licence = next((t.removeprefix("license:") for t in info.tags or [] if t.startswith("license:")), "")
+    named = (t.removeprefix("license:") for t in info.tags or [] if t.startswith("license:"))
+    licence = next((name for name in named if name.isprintable()), "")  # it is shown, in terminals too
     return Repo(repo, info.sha, files, bool(info.gated), licence)
 
 

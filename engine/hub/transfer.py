@@ -68,7 +68,7 @@ def fetch_file(
         LoadCancelled: the connection's `stop` was set. What arrived stays.
     """
     stop = client.connection.stop
-    with _locked(cache.lock(planned.etag), stop, waits):
+    with _locked(cache, planned.etag, stop, waits):
         # Another program may have finished it while this one waited.
         if not cache.has(repo.revision, planned.name, planned.etag, planned.size):
             remote = client.open(repo, planned.name)
@@ -168,17 +168,15 @@ def _try_fsync(handle: int) -> None:
 
 
 @contextmanager
-def _locked(path: Path, stop: threading.Event, waits: Callable[[bool], None]) -> Iterator[None]:
-    """Hold the lock of a blob. The system gives back the one of a program that died."""
-    from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
-
+def _locked(cache: RepoCache, etag: str, stop: threading.Event, waits: Callable[[bool], None]) -> Iterator[None]:
+    """Hold the lock of a blob, however long another program has it."""
     waited = False
     with ExitStack() as stack:
         while True:
             if stop.is_set():
                 raise LoadCancelled
             try:
-                stack.enter_context(WeakFileLock(path, timeout=_LOCK_POLL))
+                stack.enter_context(cache.held(etag, _LOCK_POLL))
                 break
             except TimeoutError:
                 if not waited:

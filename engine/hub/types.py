@@ -75,6 +75,30 @@ class DoesNotFit(KnownError):
         self.fit = fit
 
 
+class Step(StrEnum):
+    LOOKING = "looking at the repo"
+    WAITING = "waiting for another program that fetches the same files"
+    FETCHING = "fetching"
+    HEAD = "fetching the head out of the original"
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadProgress:
+    """done, total: bytes of all files. speed: bytes per second, left: seconds; None where nobody can tell.
+
+    trouble: what goes wrong just now and is tried again, "" when nothing does.
+    """
+
+    step: Step
+    done: int = 0
+    total: int = 0
+    speed: float | None = None
+    left: float | None = None
+    files_done: int = 0
+    files: int = 0
+    trouble: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class CataloguePair:
     """A target and its head. Fields as explained in the file; 0 and "" mean: not known.

@@ -31,7 +31,7 @@ def load_target(checkpoint: Checkpoint, backend: Backend, progress: Progress, ca
     """
     if checkpoint.model_type not in MODEL_TYPES:
         raise CheckpointError(
-            f"{checkpoint.path.name} is a {checkpoint.model_type or 'nameless'} model.",
+            f"{checkpoint.name} is a {checkpoint.model_type or 'nameless'} model.",
             kept="The model that was open stays usable.",
             todo="Pacenote runs the Qwen3.5 family (3.5, 3.6, 3.8); choose one of those.",
             detail=str(checkpoint.path),
@@ -45,14 +45,14 @@ def load_target(checkpoint: Checkpoint, backend: Backend, progress: Progress, ca
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, FileNotFoundError) as e:
         # mlx-lm names missing, surplus or misshapen parameters in the message.
         raise CheckpointError(
-            f"The weights in {checkpoint.path.name} do not fit its configuration.",
+            f"The weights in {checkpoint.name} do not fit its configuration.",
             kept="The model that was open stays usable.",
             todo="Download the model again, or choose another one.",
             detail=str(e)[:4000],
         ) from e
     except RuntimeError as e:
         raise CheckpointError(
-            f"The weights in {checkpoint.path.name} cannot be read.",
+            f"The weights in {checkpoint.name} cannot be read.",
             kept="The model that was open stays usable.",
             todo="Download the model again.",
             detail=str(e)[:4000],

@@ -21,19 +21,21 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from engine.checkpoint.locate import locate
-from engine.cli.download import duration, words
+from engine.cli.download import words
 from engine.cli.main import main
 from engine.errors import CheckpointError, LoadCancelled
 from engine.hub import cache as caches
-from engine.hub import download as downloads
+from engine.hub import plan as plans
+from engine.hub import run as runs
 from engine.hub import transfer
 from engine.hub.cache import RepoCache
 from engine.hub.connection import Connection, Patience
-from engine.hub.download import DownloadProgress, Step, discard, download
+from engine.hub.download import discard, download
 from engine.hub.errors import DiskFull, FileChanged, HubError, RangeIgnored
 from engine.hub.follow import Follower
 from engine.hub.hub import Hub
-from engine.hub.rate import Rate
+from engine.hub.rate import Rate, coarse_duration
+from engine.hub.types import DownloadProgress, Step
 from tests.support.fake_hub import FakeHub, FakeRepo, Fault, fake_hub, git_sha, sha256
 
 REPO = "owner/model"
@@ -47,7 +49,7 @@ FILES = {
     "model.gguf": b"weights for another program",
     ".gitattributes": b"*.safetensors filter=lfs",
 }
-TOTAL = sum(len(data) for name, data in FILES.items() if downloads.wanted(name))
+TOTAL = sum(len(data) for name, data in FILES.items() if plans.wanted(name))
 IMPATIENT = Patience(tries=2, first_wait=0.0, longest_wait=0.0, stall=30.0)
 HASTY = replace(IMPATIENT, stall=0.3)
 """For servers that stall. On a busy machine one that does not may answer later than this."""
@@ -66,7 +68,7 @@ def hub(server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
     for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(downloads, "_RESERVE", 0)
+    monkeypatch.setattr(plans, "_RESERVE", 0)
     server.repos = {REPO: FakeRepo(COMMIT, dict(FILES))}
     server.faults, server.seen, server.expired, server.ranges = [], [], set(), True
     return server
@@ -96,7 +98,7 @@ def whole() -> bool:
     """Whether every file that was found is byte for byte the one of the hub."""
     folder = Path(snapshot_download(REPO, local_files_only=True))
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()} == {
-        name: data for name, data in FILES.items() if downloads.wanted(name)
+        name: data for name, data in FILES.items() if plans.wanted(name)
     }
 
 
@@ -131,7 +133,7 @@ def test_the_shared_cache_holds_it_as_other_programs_do(hub: FakeHub) -> None:
 def test_huggingface_hub_itself_then_fetches_nothing(hub: FakeHub) -> None:
     """Its own download takes ours over as it is."""
     folder = download(connection(hub), REPO).folder
-    hub.repos[REPO].files = {name: FILES[name] for name in FILES if downloads.wanted(name)}
+    hub.repos[REPO].files = {name: FILES[name] for name in FILES if plans.wanted(name)}
     hub.seen = []
     got = huggingface_hub.hf_hub_download(REPO, "model-00002-of-00002.safetensors", endpoint=hub.endpoint)
     assert Path(got).parent == folder
@@ -363,24 +365,24 @@ def test_a_part_that_is_too_long_begins_anew(hub: FakeHub) -> None:
 
 def test_disk_preflight_counts_what_is_there_already(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too little room is found before the first byte; what an earlier run fetched is not asked for again."""
-    monkeypatch.setattr(downloads, "_RESERVE", 50_000)
-    monkeypatch.setattr(downloads, "free_bytes", lambda folder: 400_000)
+    monkeypatch.setattr(plans, "_RESERVE", 50_000)
+    monkeypatch.setattr(plans, "free_bytes", lambda folder: 400_000)
     with pytest.raises(DiskFull) as caught:
         download(connection(hub), REPO)
     assert caught.value.missing == TOTAL + 50_000 - 400_000
     assert f"Free {caught.value.missing / 1024:.1f} KiB" in caught.value.todo
     assert hub.sent == 0
-    monkeypatch.setattr(downloads, "free_bytes", lambda folder: 10**12)
+    monkeypatch.setattr(plans, "free_bytes", lambda folder: 10**12)
     interrupted(hub, 290_000)
-    monkeypatch.setattr(downloads, "free_bytes", lambda folder: 400_000)
+    monkeypatch.setattr(plans, "free_bytes", lambda folder: 400_000)
     download(connection(hub), REPO)
     assert whole()
 
 
 def test_a_disk_that_others_fill_meanwhile_pauses_the_download(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     room = iter([10**12])
-    monkeypatch.setattr(downloads, "_DISK_TICK", 0.0)
-    monkeypatch.setattr(downloads, "free_bytes", lambda folder: next(room, 1000))
+    monkeypatch.setattr(runs, "_DISK_TICK", 0.0)
+    monkeypatch.setattr(plans, "free_bytes", lambda folder: next(room, 1000))
     hub.rate = 300_000
     try:
         with pytest.raises(DiskFull):
@@ -554,7 +556,7 @@ def test_progress_in_words() -> None:
     assert words(DownloadProgress(Step.WAITING, 1, 4)).endswith(
         "waiting for another program that fetches the same files"
     )
-    assert [duration(s) for s in (0.2, 90, 7300)] == ["about 1 s", "about 2 min", "about 2.0 h"]
+    assert [coarse_duration(s) for s in (0.2, 90, 4000, 7300)] == ["1 s", "2 min", "67 min", "2.0 h"]
 
 
 def test_speed_follows_the_last_seconds_and_survives_a_step_back() -> None:
@@ -630,7 +632,7 @@ def test_a_proxy_of_the_environment_is_used(hub: FakeHub, monkeypatch: pytest.Mo
     monkeypatch.setenv("http_proxy", hub.endpoint)
     huggingface_hub.close_session()
     try:
-        assert downloads.plan(Connection("http://hub.invalid", None, IMPATIENT), REPO).total == TOTAL
+        assert plans.plan(Connection("http://hub.invalid", None, IMPATIENT), REPO).total == TOTAL
     finally:
         huggingface_hub.close_session()
     assert hub.seen[0].path.startswith("http://hub.invalid/api/models/")
