@@ -9,7 +9,7 @@ from app import dialogs, figures
 from app.errorcard import as_dict
 from app.modelwindow import ModelWindow
 from app.panel.logexport import LogExport
-from app.selftest.dialog import SelfTestDialog
+from app.selftestdialog import SelfTestDialog
 from app.services import Services
 from app.theme import Theme
 from engine import KnownError

@@ -1,1 +1,1 @@
-"""The window's part of the self-test: its checks, the one that opens a window, and the dialog that shows the report."""
+"""The window's part of the self-test: its checks, and the one that opens a window."""

@@ -20,7 +20,7 @@ from pytestqt.qtbot import QtBot
 
 import app.main
 from app.selftest import checks, window
-from app.selftest.dialog import SelfTestDialog
+from app.selftestdialog import SelfTestDialog
 from app.store.database import StoreError
 from app.window import MainWindow
 from engine import KnownError, Skip
@@ -244,7 +244,7 @@ def test_a_command_that_does_not_start_is_said(qtbot: QtBot) -> None:
 def test_the_menu_opens_one_dialog_and_the_window_takes_it_along(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.selftest.dialog._command", prints("a", more="import signal; signal.pause()"))
+    monkeypatch.setattr("app.selftestdialog._command", prints("a", more="import signal; signal.pause()"))
     window.actions_by_key["self_test"].trigger()
     first = window.self_test_dialog
     window.actions_by_key["self_test"].trigger()
