@@ -102,21 +102,25 @@ class FakeHub:
     """
 
     def __init__(self) -> None:
-        self.repos: dict[str, FakeRepo] = {}
-        self.faults: list[Fault] = []
-        self.seen: list[Seen] = []
-        self.tokens = {"hf_good"}
+        self.reset()
         self.signatures = 0
-        self.expired: set[int] = set()
-        self.rate = 0
-        self.ranges = True
-        self.written = self.wired = 0
         self.closing = threading.Event()
         self.lock = threading.Lock()
         self._servers = [_Server(self, origin) for origin in ("hub", "storage")]
         self._threads = [threading.Thread(target=server.serve_forever, args=(0.01,)) for server in self._servers]
         for thread in self._threads:
             thread.start()
+
+    def reset(self) -> None:
+        """As new, but for the ports and the count of signatures."""
+        self.repos: dict[str, FakeRepo] = {}
+        self.faults: list[Fault] = []
+        self.seen: list[Seen] = []
+        self.tokens = {"hf_good"}
+        self.expired: set[int] = set()
+        self.rate = 0
+        self.ranges = True
+        self.written = self.wired = 0
 
     @property
     def endpoint(self) -> str:

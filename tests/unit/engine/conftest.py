@@ -1,13 +1,15 @@
-"""Fixtures: tiny random pairs loaded once per session, in the compute policy that exercises packed weights."""
+"""Fixtures: tiny random pairs loaded once per session, in the compute policy that exercises packed weights; a hub."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 
 from engine.loading import Pair
+from tests.support.fake_hub import FakeHub, fake_hub
 from tests.support.rig import load_tiny
 from tests.support.tiny_pair import write_head, write_target
 
@@ -34,3 +36,20 @@ def pair(tiny_folders: tuple[Path, Path]) -> Iterator[Pair]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PACENOTE_COMPUTE", "float32")
         yield load_tiny(*tiny_folders)
+
+
+@pytest.fixture(scope="module")
+def hub_server() -> Iterator[FakeHub]:
+    with fake_hub() as served:
+        yield served
+    huggingface_hub.close_session()
+
+
+@pytest.fixture
+def empty_hub(hub_server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
+    """Nothing published, nothing in the cache; this computer's own settings for a hub do not count."""
+    for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    hub_server.reset()
+    return hub_server

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from engine.hub.download import download
 from engine.hub.errors import HubError
 from engine.hub.local import find_local
 from engine.hub.types import CataloguePair
-from tests.support.fake_hub import FakeHub, Fault, fake_hub
+from tests.support.fake_hub import FakeHub, Fault
 from tests.support.tiny_pair import Shape, write_head, write_target
 
 SHAPE = Shape(hidden_size=128, mlp=256)
@@ -38,23 +37,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeHub]:
-    with fake_hub() as hub:
-        yield hub
-    huggingface_hub.close_session()
-
-
 @pytest.fixture
-def hub(server: FakeHub, folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HF_ENDPOINT", server.endpoint)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    server.repos, server.faults, server.seen = {}, [], []
+def hub(empty_hub: FakeHub, folders: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
+    monkeypatch.setenv("HF_ENDPOINT", empty_hub.endpoint)
     for name in ("target", "head", "other"):
-        server.add(f"owner/{name}", folders / name)
-    return server
+        empty_hub.add(f"owner/{name}", folders / name)
+    return empty_hub
 
 
 def entry(hub: FakeHub, **changes: object) -> CataloguePair:

@@ -9,7 +9,7 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -36,7 +36,7 @@ from engine.hub.follow import Follower
 from engine.hub.hub import Hub
 from engine.hub.rate import Rate, coarse_duration
 from engine.hub.types import DownloadProgress, Step
-from tests.support.fake_hub import FakeHub, FakeRepo, Fault, fake_hub, git_sha, sha256
+from tests.support.fake_hub import FakeHub, FakeRepo, Fault, git_sha, sha256
 
 REPO = "owner/model"
 COMMIT = "c0ffee" + 34 * "0"
@@ -56,22 +56,11 @@ HASTY = replace(IMPATIENT, stall=0.3)
 STORED = "GET .*00002-of.*safetensors$"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeHub]:
-    with fake_hub() as hub:
-        yield hub
-    huggingface_hub.close_session()
-
-
 @pytest.fixture
-def hub(server: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
-    for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+def hub(empty_hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
     monkeypatch.setattr(plans, "_RESERVE", 0)
-    server.repos = {REPO: FakeRepo(COMMIT, dict(FILES))}
-    server.faults, server.seen, server.expired, server.ranges = [], [], set(), True
-    return server
+    empty_hub.repos = {REPO: FakeRepo(COMMIT, dict(FILES))}
+    return empty_hub
 
 
 def connection(hub: FakeHub, token: str | None = None, patience: Patience = IMPATIENT) -> Connection:

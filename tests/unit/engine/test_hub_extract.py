@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import huggingface_hub
 import mlx.core as mx
 import pytest
 
@@ -20,7 +19,7 @@ from engine.hub.connection import Connection, Patience
 from engine.hub.extract import extract_drafter
 from tests.support import fp8_file
 from tests.support.expert_layouts import as_original, per_expert
-from tests.support.fake_hub import FakeHub, Fault, fake_hub
+from tests.support.fake_hub import FakeHub, Fault
 from tests.support.rig import load_tiny
 from tests.support.tiny_pair import Shape, head_weights, write_head, write_target
 
@@ -46,21 +45,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeHub]:
-    with fake_hub() as hub:
-        yield hub
-    huggingface_hub.close_session()
-
-
 @pytest.fixture
-def hub(server: FakeHub, original: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
-    monkeypatch.setenv("HF_ENDPOINT", server.endpoint)
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    server.repos = {}
-    server.add(REPO, original)
-    server.faults, server.seen = [], []
-    return server
+def hub(empty_hub: FakeHub, original: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
+    monkeypatch.setenv("HF_ENDPOINT", empty_hub.endpoint)
+    empty_hub.add(REPO, original)
+    return empty_hub
 
 
 def connection(hub: FakeHub) -> Connection:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 from pathlib import Path
 
-import huggingface_hub
 import mlx.core as mx
 import pytest
 from mlx.utils import tree_flatten
@@ -28,7 +26,7 @@ from engine.hub.types import DoesNotFit, Fit, FitVerdict, Need
 from engine.loading import load_drafter, load_pair
 from engine.request import LoadOptions
 from engine.target.load import load_target
-from tests.support.fake_hub import FakeHub, FakeRepo, fake_hub
+from tests.support.fake_hub import FakeHub, FakeRepo
 from tests.support.tiny_pair import Shape, write_head, write_target
 
 GIB = 2**30
@@ -37,13 +35,6 @@ SHAPE = Shape(hidden_size=128, mlp=256)
 
 def metal(limit: int) -> Backend:
     return Backend(Device.METAL, "M", "g", Compute.STORED, 2048, True, 32 * GIB, limit)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeHub]:
-    with fake_hub() as hub:
-        yield hub
-    huggingface_hub.close_session()
 
 
 @pytest.mark.parametrize(
@@ -104,18 +95,17 @@ def test_published_sizes_of_the_27b_pair() -> None:
     assert need_of(bare, None, context=8192).cache == 16 * 2 * 4 * 256 * 2 * 8192
 
 
-def test_the_same_from_the_hub_without_a_tensor(server: FakeHub, tmp_path: Path) -> None:
+def test_the_same_from_the_hub_without_a_tensor(empty_hub: FakeHub, tmp_path: Path) -> None:
     """Range reads of headers give what the folder gives; not a byte of a tensor travels."""
     folder = write_target(tmp_path / "model", SHAPE, bits=4)
-    server.repos, server.seen, server.faults = {}, [], []
-    server.add("owner/model", folder)
+    empty_hub.add("owner/model", folder)
     patience = Patience(tries=2, first_wait=0.0, longest_wait=0.0, stall=0.3)
-    found = inspect_repo(Connection(server.endpoint, None, patience), "owner/model")
+    found = inspect_repo(Connection(empty_hub.endpoint, None, patience), "owner/model")
     here = open_folder(folder)
     assert found.checkpoint.tensors.keys() == here.tensors.keys()
     assert need_of(found.checkpoint, None, context=1024) == need_of(here, None, context=1024)
     header = min(entry.start for entry in here.tensors.values())
-    assert server.sent == found.fetched == header + (folder / "config.json").stat().st_size
+    assert empty_hub.sent == found.fetched == header + (folder / "config.json").stat().st_size
 
 
 @pytest.mark.parametrize(
@@ -127,11 +117,10 @@ def test_the_same_from_the_hub_without_a_tensor(server: FakeHub, tmp_path: Path)
         ({"config.json": b"{}", "a.safetensors": b"short"}, "no safetensors file"),
     ],
 )
-def test_a_repo_that_holds_no_model_says_so(files: dict[str, bytes], words: str, server: FakeHub) -> None:
-    server.repos = {"owner/model": FakeRepo("c0ffee" + 34 * "0", files)}
-    server.faults = []
+def test_a_repo_that_holds_no_model_says_so(files: dict[str, bytes], words: str, empty_hub: FakeHub) -> None:
+    empty_hub.repos = {"owner/model": FakeRepo("c0ffee" + 34 * "0", files)}
     with pytest.raises(HubError, match=words):
-        inspect_repo(Connection(server.endpoint), "owner/model")
+        inspect_repo(Connection(empty_hub.endpoint), "owner/model")
 
 
 def test_verdicts_have_edges_and_numbers() -> None:

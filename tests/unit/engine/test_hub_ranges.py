@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 
-import huggingface_hub
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ from engine.hub.connection import Connection, Patience
 from engine.hub.errors import FileChanged, HubError, RangeIgnored
 from engine.hub.ranges import RangeClient
 from engine.hub.repo import RemoteFile, Repo, open_repo
-from tests.support.fake_hub import FakeHub, FakeRepo, Fault, fake_hub
+from tests.support.fake_hub import FakeHub, FakeRepo, Fault
 
 DATA = random.Random(0).randbytes(300_000)
 SMALL = b'{"hidden_size": 64}'
@@ -24,20 +22,10 @@ REPO = "owner/model"
 IMPATIENT = Patience(tries=3, first_wait=0.0, longest_wait=0.0, stall=0.3)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeHub]:
-    with fake_hub() as hub:
-        yield hub
-    huggingface_hub.close_session()
-
-
 @pytest.fixture
-def hub(server: FakeHub, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
-    for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
-    server.repos = {REPO: FakeRepo("c0ffee" + 34 * "0", {"model.safetensors": DATA, "config.json": SMALL})}
-    server.faults, server.seen, server.expired = [], [], set()
-    return server
+def hub(empty_hub: FakeHub) -> FakeHub:
+    empty_hub.repos = {REPO: FakeRepo("c0ffee" + 34 * "0", {"model.safetensors": DATA, "config.json": SMALL})}
+    return empty_hub
 
 
 def client(hub: FakeHub, token: str | None = None, patience: Patience = IMPATIENT) -> RangeClient:
