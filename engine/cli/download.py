@@ -10,7 +10,7 @@ from engine.cli.interrupt import interruptible
 from engine.errors import LoadCancelled
 from engine.hub import errors
 from engine.hub.connection import Connection
-from engine.hub.download import discard, download
+from engine.hub.download import MAIN, discard, download
 from engine.hub.rate import coarse_duration
 from engine.hub.types import DownloadProgress, Step
 
@@ -43,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
     if done.unverified:
         print(f"verified  by size only, the server lists no hashes: {', '.join(done.unverified)}")
     print(f"folder    {done.folder}")
-    print(f"use it    pacenote chat --model {done.repo}")
+    # A repo's name stands for its main branch.
+    named = done.repo if args.revision in (None, MAIN) else done.folder
+    print(f"use it    pacenote chat --model {named}")
     return 0
 
 

@@ -104,7 +104,7 @@ class RepoCache:
 
     def has(self, revision: str, name: str, etag: str, size: int) -> bool:
         """Whether a file is there whole: as a blob, or in its place where links are impossible."""
-        return any(_size(path) == size for path in (self.blob(etag), self.snapshot(revision) / name))
+        return any(size_of(path) == size for path in (self.blob(etag), self.snapshot(revision) / name))
 
     def is_settled(self, branch: str, revision: str, names: Iterable[str]) -> bool:
         """Whether a branch is at a commit and all these files of it are in their place."""
@@ -190,7 +190,8 @@ def in_words(error: OSError, cache: Path) -> errors.HubError:
     return errors.disk_broken(cache, detail=str(error))
 
 
-def _size(path: Path) -> int | None:
+def size_of(path: Path) -> int | None:
+    """In bytes; None for what is not there, which another program may have moved just now."""
     try:
         return path.stat().st_size
     except OSError:

@@ -9,7 +9,7 @@ from engine.checkpoint.folder import Checkpoint, open_folder
 from engine.checkpoint.head import find_prefix, is_standalone
 from engine.checkpoint.inventory import Unfit, check_tensors
 from engine.errors import CheckpointError
-from engine.hub.cache import RepoCache, cache_folder
+from engine.hub.cache import RepoCache, cache_folder, size_of
 from engine.hub.fit import head_tensors
 from engine.hub.types import Begun, CataloguePair, Found, LocalModel, Unusable
 from engine.quantize import Scheme
@@ -61,7 +61,7 @@ def _begun(root: Path) -> Iterator[Begun]:
     for folder in sorted(root.glob("models--*--*")):
         repo = folder.name.removeprefix("models--").replace("--", "/", 1)
         if parts := RepoCache(root, repo).parts():
-            yield Begun(repo, sum(part.stat().st_size for part in parts))
+            yield Begun(repo, sum(size_of(part) or 0 for part in parts))
 
 
 def _of_the_family(folder: Path) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from engine.hub import errors
-from engine.hub.cache import RepoCache, cache_folder, free_bytes, safe_etag, safe_name
+from engine.hub.cache import RepoCache, cache_folder, free_bytes, safe_etag, safe_name, size_of
 from engine.hub.connection import Connection
 from engine.hub.headers import INDEX, require_shards
 from engine.hub.repo import Repo, RepoFile, open_file, open_repo
@@ -59,10 +59,7 @@ class Plan:
     def _have(self, file: Planned) -> int:
         if self.is_there(file):
             return file.size
-        try:
-            return min(self.cache.part(file.etag).stat().st_size, file.size)
-        except OSError:
-            return 0
+        return min(size_of(self.cache.part(file.etag)) or 0, file.size)
 
 
 def wanted(name: str) -> bool:
