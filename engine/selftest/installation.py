@@ -26,6 +26,7 @@ NEEDED = (
     "demo/target/model.safetensors",
     "demo/target/tokenizer.json",
     "demo/target/tokenizer_config.json",
+    "icons/pacenote.svg",
     *(f"prompts/{name}.json" for name in ("bench", "chat", "check", "code", "maths", "prose")),
 )
 """Below resources/: what the program opens by name. Where pip installed it, its record of files is compared as well."""

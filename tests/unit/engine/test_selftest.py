@@ -167,7 +167,7 @@ def test_a_missing_demo_file_is_named(tmp_path: Path) -> None:
 
 def test_all_data_that_ships_is_looked_for() -> None:
     shipped = {str(path.relative_to("resources")) for path in tracked("resources") if path.suffix != ".py"}
-    optional = {name for name in shipped if name.endswith("generation_config.json") or name.startswith("icons/")}
+    optional = {name for name in shipped if name.endswith("generation_config.json")}
     assert shipped - optional == set(installation.NEEDED)
 
 
