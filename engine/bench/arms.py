@@ -158,7 +158,8 @@ def _decode_arm(
         if line.ended is None:
             raise Interrupted
         tokens = (first, *(token for round_ in rounds for token in round_.tokens))
-        return Sample(clock.seconds, tokens, clock.counts, _figures(prompt, rounds), detailed)
+        first_hook = rounds[0].hook_ms if rounds else 0.0
+        return Sample(clock.seconds, tokens, clock.counts, _figures(prompt, rounds), detailed, first_hook)
 
     return Arm(name, run, frozenset(moves))
 

@@ -21,7 +21,7 @@ import mlx.core as mx
 from engine import backend as backends
 from engine.arrays import token_array
 from engine.bench import environment
-from engine.bench.record import hardware
+from engine.bench.record import hardware, unused
 from engine.bench.statistics import Ratio, Spread, speed_ratio, spread
 from engine.bench.synthetic import SHAPES, random_target
 from engine.exactness import ladder
@@ -224,7 +224,7 @@ def measure(
     device = hardware(report.device, machine.environment.cpus)
     stem = f"exactness-candidates-{synthetic or Path(name).name}-{device}-{date.today().isoformat()}"
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{stem}.md"
+    path = unused(out, stem)
     raw = path.with_suffix(".json")
     raw.write_text(json.dumps({"report": asdict(report), "machine": asdict(machine)}) + "\n", encoding="utf-8")
     lines = as_markdown(report, machine, synthetic, command, raw.name, stamp)

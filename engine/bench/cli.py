@@ -20,10 +20,11 @@ from engine.bench.experiment import Experiment, Outcome, evaluate
 from engine.bench.presets import PRESETS
 from engine.bench.progress import Progress
 from engine.bench.prompts import BENCH, CHECK, Prompt, in_contexts, read_prompts, read_sets, require_room
-from engine.bench.record import Record, write
+from engine.bench.record import Record, require_folder, write
 from engine.bench.rig import CONVERTED, Rig, load_rig
 from engine.bench.tables import check_table, equality, ratios, stages, times
 from engine.bench.trials import Trials, run_trials
+from engine.bench.usage import require_sense
 from engine.cli.interrupt import interruptible
 from engine.cli.loading import ProgressLine, load_options
 from engine.decode.prefill import Interrupted
@@ -33,25 +34,22 @@ from engine.exactness import cache
 from engine.request import Sampler
 
 STAGE_RUNS = 3
-"""Runs per arm with detailed timing, for the table of stages."""
+"""Runs per arm with detailed timing, for the table of stages; as many as there are prompts where those are more."""
 INTERRUPTED = 130
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns 0 when all that was promised held, 1 when not, 130 when interrupted."""
+    require_sense(args, args.default_of)
     if args.compare:
         return _compare(*args.compare)
     lengths = args.tokens or [CHECK_TOKENS if args.check else BENCH_TOKENS]
-    if min(lengths) < 2 or args.pairs < 1 or args.cooldown < 0:
-        args.usage_error("--tokens must be at least 2, --pairs at least 1, and --cooldown not negative")
-    if args.check and len(lengths) > 1:
-        args.usage_error("--check takes one number of --tokens")
-    if args.prompts and args.set:
-        args.usage_error("name --prompts or --set, not both")
     try:
         task = Task(max(lengths), Sampler(args.temperature), args.seed)
     except ValueError as error:
         args.usage_error(str(error))
+    if not args.check:
+        require_folder(args.out)  # not after an hour of measuring
     with interruptible() as stop:
         if args.check:
             return _check(args, task, stop)
@@ -158,7 +156,8 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     after = environment.look()
     if summary:
         print("\n".join([*summary, ""]))
-    unsettled, is_record = environment.settled(max(outcome.band for outcome in outcomes), anyway=args.anyway)
+    fewest = min(outcome.control.n for outcome in outcomes)
+    unsettled, is_record = environment.settled(max(o.band for o in outcomes), fewest, anyway=args.anyway)
     stopped = "Stopped before all blocks were done." if stop.is_set() else ""
     record = Record(
         feature=preset.feature,
@@ -174,6 +173,7 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
         command=["pacenote", *args.argv],
         not_measured=not_measured,
         outcomes=outcomes,
+        ends=frozenset(rig.pair.tokenizer.eos_ids),
         summary=summary,
     )
     paths = write(record, args.out if is_record else cache.folder() / "refused")
@@ -202,7 +202,9 @@ def _measure(args: argparse.Namespace, rig: Rig, experiment: Experiment, stop: t
 
         kept, extra = trials(experiment.arms, args.pairs), Trials((), 0)
         if kept.kept and experiment.stages and not stop.is_set():
-            extra = trials(experiment.stages, STAGE_RUNS)
+            # With the reference among them: the bound of a free drafter is a ratio, and so of equal work and time.
+            (reference,) = (arm for arm in experiment.arms if arm.name == experiment.equal_to)
+            extra = trials([reference, *experiment.stages], max(STAGE_RUNS, len(experiment.prompts)))
     return evaluate(experiment, kept, extra, args.seed) if kept.kept else None
 
 

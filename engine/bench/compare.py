@@ -11,14 +11,17 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from engine.bench.statistics import QUIET_BAND, Ratio, change
+from engine.bench.statistics import LEAST_PAIRS, QUIET_BAND, Ratio, change
 from engine.errors import KnownError
 from engine.tables import table
 
 Row = dict[str, Any]
+VERSION = 2
+"""Of the raw file; see `record`. 1 was one JSON object."""
 
 
 class Change(StrEnum):
@@ -70,7 +73,7 @@ class Line:
 class Comparison:
     """unlike: why figures may differ for another reason than the code. missing: what only one record has.
 
-    other_tokens: arms whose token ids differ although model, prompts and sampler are the same.
+    other_tokens: arms whose token ids differ on one device.
     """
 
     lines: tuple[Line, ...]
@@ -92,17 +95,25 @@ def read_raw(path: Path) -> RawRecord:
     """
     raw = path.with_suffix(".jsonl") if path.suffix == ".md" else path
     try:
+        if not raw.exists() and raw.with_suffix(".json").exists():
+            raise ValueError("it is of an earlier version, of which no blocks can be compared")
         rows = [json.loads(line) for line in raw.read_text(encoding="utf-8").splitlines() if line.strip()]
         header, end = rows[0], rows[-1]
+        if header.get("version") != VERSION:
+            raise ValueError(f"it is in version {header.get('version')!r:.20}; this program reads {VERSION}")
+        if not isinstance(header["task"], dict) or not all(
+            isinstance(header["model"][name], str) for name in ("device", "weights_hash")
+        ):
+            raise ValueError("its header does not say what was measured")
         samples = [row for row in rows if row["kind"] in ("sample", "stage sample")]
         if header["record"] != "pacenote bench" or end["kind"] != "end" or end["samples"] != len(samples):
             raise ValueError("it is no raw file of a benchmark, or lines of it are missing")
         runs = [_run(row, samples) for row in rows if row["kind"] == "experiment"]
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise KnownError(
             f"{raw} cannot be read as a benchmark's raw file.",
             todo="Name the .jsonl file of a record, or its .md page beside it.",
-            detail=str(error),
+            detail=f"no {error}" if isinstance(error, KeyError) else str(error),
         ) from error
     return RawRecord(raw, header, tuple(runs))
 
@@ -114,7 +125,10 @@ def _run(row: Row, samples: Sequence[Row]) -> Run:
     seconds: dict[str, list[float]] = {arm["name"]: [] for arm in row["arms"]}
     ids: dict[str, dict[tuple[int, str], tuple[int, ...]]] = {name: {} for name in seconds}
     for sample in mine:
-        seconds[sample["arm"]].append(float(sample["sample"]["seconds"]))
+        took = float(sample["sample"]["seconds"])
+        if not 0 < took < inf:
+            raise ValueError(f"a run of {took} seconds")
+        seconds[sample["arm"]].append(took)
         ids[sample["arm"]][sample["block"], sample["prompt"]] = tuple(sample["sample"]["tokens"])
     prompts = tuple((p["name"], tuple(p["tokens"])) for p in row["prompts"])
     return Run(row["title"], row["tokens"], row["equal_to"], float(row["band"]), prompts, seconds, ids)
@@ -124,11 +138,19 @@ def compare(before: RawRecord, after: RawRecord) -> Comparison:
     """Every arm that both records have, in the experiments that both have.
 
     Raises:
-        KnownError: they have none in common.
+        KnownError: they have none in common, or are of different work: weights, prompts, sampler or seed.
     """
     then = {(run.title, run.tokens): run for run in before.runs}
     now = {(run.title, run.tokens): run for run in after.runs}
     both = [(then[key], now[key]) for key in then if key in now]
+    if other := list(_other_work(before.header, after.header)) or [
+        f"the prompts of {one.title}" for one, two in both if one.prompts != two.prompts
+    ]:
+        raise KnownError(
+            f"The two records are of different work: {'; '.join(other)}.",
+            kept="A difference in speed would say nothing about the code.",
+            todo="Repeat the command of one record, and compare that.",
+        )
     same_device = before.header["model"]["device"] == after.header["model"]["device"]
     lines = [line for pair in both for line in _lines(*pair, same_device=same_device)]
     if not lines:
@@ -136,13 +158,19 @@ def compare(before: RawRecord, after: RawRecord) -> Comparison:
             "The two records have no arm in common.", todo="Compare two runs of one preset, with the same --tokens."
         )
     missing = [f"{title}, only in {r.path.name}" for title, r in _only(before, then, after, now)]
-    for one, other in both:
-        missing += [f"{one.title}: {arm}" for arm in sorted(one.seconds.keys() ^ other.seconds.keys())]
+    for one, two in both:
+        missing += [f"{one.title}: {arm}" for arm in sorted(one.seconds.keys() ^ two.seconds.keys())]
     unlike = list(_unlike(before.header, after.header))
-    unlike += [f"prompts of {one.title}" for one, other in both if one.prompts != other.prompts]
-    same_work = not {"weights", "sampler and seed"} & {text.split(":")[0] for text in unlike}
-    others = [name for one, other in both for name in _other_tokens(one, other)] if same_work and same_device else []
+    others = [name for one, two in both for name in _other_tokens(one, two)] if same_device else []
     return Comparison(tuple(lines), tuple(unlike), tuple(missing), tuple(others))
+
+
+def _other_work(before: Row, after: Row) -> Iterator[str]:
+    if before["model"]["weights_hash"] != after["model"]["weights_hash"]:
+        yield "the weights"
+    # The experiments say their lengths themselves.
+    if {**before["task"], "tokens": 0} != {**after["task"], "tokens": 0}:
+        yield "sampler or seed"
 
 
 def _only(
@@ -166,8 +194,11 @@ def _lines(before: Run, after: Run, *, same_device: bool) -> Iterator[Line]:
 def judge_change(ratio: Ratio, band: float) -> Change:
     """Slower or faster: all of the interval lies beyond what the A/A bands of both runs can fake.
 
-    No difference: the interval lies within QUIET_BAND of 1, and the bands are no wider. Undecided otherwise.
+    Of fewer values than LEAST_PAIRS nothing can be said. No difference: the interval lies within QUIET_BAND of 1, and
+    the bands are no wider. Undecided otherwise.
     """
+    if ratio.n < LEAST_PAIRS:
+        return Change.UNDECIDED
     if ratio.high < 1.0 - band:
         return Change.SLOWER
     if ratio.low > 1.0 + band:
@@ -185,8 +216,6 @@ def _unlike(before: Row, after: Row) -> Iterator[str]:
     here = ("machine", "before", "environment")
     for what, names in (
         ("feature", ("feature",)),
-        ("weights", ("model", "weights_hash")),
-        ("sampler and seed", ("task",)),
         ("device", ("model", "device")),
         ("policy", ("model", "policy")),
         ("verify kernel", ("model", "verdict", "kernel")),
@@ -198,15 +227,11 @@ def _unlike(before: Row, after: Row) -> Iterator[str]:
         ("stamp", ("stamp",)),
     ):
         one, other = of(before, *names), of(after, *names)
-        if what == "sampler and seed":  # the experiments say their lengths themselves
-            one, other = ({k: v for k, v in side.items() if k != "tokens"} for side in (one, other))
         if one != other:
             yield f"{what}: {one or 'none'} / {other or 'none'}"
 
 
 def _other_tokens(before: Run, after: Run) -> Iterator[str]:
-    if before.prompts != after.prompts:
-        return
     for arm in before.ids.keys() & after.ids.keys():
         shared = before.ids[arm].keys() & after.ids[arm].keys()
         if any(before.ids[arm][key] != after.ids[arm][key] for key in shared):
@@ -215,7 +240,9 @@ def _other_tokens(before: Run, after: Run) -> Iterator[str]:
 
 def as_lines(before: RawRecord, after: RawRecord, found: Comparison) -> Iterator[str]:
     """The comparison as Markdown."""
-    yield f"A: {before.path.name}, {before.header.get('day')}. B: {after.path.name}, {after.header.get('day')}."
+    for name, record in (("A", before), ("B", after)):
+        source = record.header.get("source", "unknown")
+        yield f"{name}: {record.path.name}, {record.header.get('day')}, engine source {source}."
     yield ""
     header = ("experiment", "arm", "B / A, relative to the reference arm", "B / A, tokens per second", "verdict on B")
     cells = ((_ratio(e.relative) if e.relative else "is it", _ratio(e.plain)) for e in found.lines)

@@ -14,7 +14,8 @@ from engine.bench.arms import Task, again, block_arm, classic_arm
 from engine.bench.experiment import Comparison, Experiment, Outcome
 from engine.bench.prompts import Prompt
 from engine.bench.rig import CONVERTED, DENSE, QUANTIZED, Rig, usable_widths
-from engine.bench.tables import free_drafter
+from engine.bench.tables import classic_rate, free_drafter, staged
+from engine.bench.trials import Trials
 from engine.checkpoint.convert import quantize_drafter
 from engine.checkpoint.folder import open_folder
 from engine.drafter import Drafter
@@ -89,13 +90,13 @@ def published_table(outcomes: Sequence[Outcome], drafters: Mapping[str, Drafter]
     for title, stage in _STAGES.items():
         cells = []
         for place in range(len(HEADS)):
-            stats = merge(
-                t.sample.stats
+            runs = [
+                t
                 for outcome, names in zip(outcomes, columns, strict=True)
                 for t in outcome.stages.samples(names[place])
-                if t.sample.stats is not None
-            )
-            cells.append(f"{getattr(stats, stage) / stats.rounds:.2f}" if stats.rounds else "not measured")
+            ]
+            found = staged(Trials(tuple(replace(t, arm=title) for t in runs), 0), title)
+            cells.append(f"{found.ms[stage]:.2f}" if found is not None else "not measured")
         rows.append((title, *cells))
     for what in ("acceptance", "tok/s"):
         for outcome, names in zip(outcomes, columns, strict=True):
@@ -110,7 +111,7 @@ def published_table(outcomes: Sequence[Outcome], drafters: Mapping[str, Drafter]
         ratios = {j.comparison.arm: j.ratio for j in outcome.judged if j.comparison.against == classic}
         rows.append((f"ratio to classic, n = {n}", *(f"{ratios[name].median:.2f}" for name in names)))
         bounds = (_stage_stats(outcome, name) for name in names)
-        cells = [f"{free_drafter(stats, outcome.rate(classic)):.2f}" if stats.rounds else "" for stats in bounds]
+        cells = [f"{free_drafter(stats, classic_rate(outcome)):.2f}" if stats.rounds else "" for stats in bounds]
         rows.append((f"ratio if drafting were free, n = {n}", *cells))
     rows.append(("bytes in memory", *(str(drafters[name].info.bytes) for name in HEADS)))
     lines = table(("", "16-bit head", "quantized at load", "pre-converted"), rows)

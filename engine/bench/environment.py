@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from engine.bench.statistics import QUIET_BAND
+from engine.bench.statistics import LEAST_PAIRS, QUIET_BAND
 from engine.errors import KnownError
+from engine.exactness.cache import SETTINGS
 from engine.telemetry.environment import Conditions, Environment, conditions, environment
 
 BUSY_LOAD = 0.25
@@ -16,6 +19,9 @@ CROWDED_LOAD = 1.5
 
 SPREAD_LIMIT = QUIET_BAND
 """A/A band above which a measurement is no record."""
+
+FEWEST_PAIRS = LEAST_PAIRS
+"""Blocks below which a measurement is no record."""
 
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
@@ -28,6 +34,8 @@ class Machine:
     conditions: Conditions
     governor: str
     busy: float | None
+    time: str = ""  # local, with offset
+    variables: tuple[tuple[str, str], ...] = ()  # of the process' environment, that choose kernels or switches
 
 
 def look(governor: Path = _GOVERNOR) -> Machine:
@@ -37,7 +45,10 @@ def look(governor: Path = _GOVERNOR) -> Machine:
         clock = governor.read_text().strip()
     except OSError:
         clock = "unknown"  # macOS, containers, virtual machines
-    return Machine(here, now, clock, now.load[0] / here.cpus if now.load and here.cpus else None)
+    busy = now.load[0] / here.cpus if now.load and here.cpus else None
+    time = datetime.now().astimezone().isoformat(timespec="seconds")
+    chosen = sorted((n, v) for n, v in os.environ.items() if n in SETTINGS or n.startswith(("MLX_", "PACENOTE_MTP_")))
+    return Machine(here, now, clock, busy, time, tuple(chosen))
 
 
 def admit(machine: Machine, *, anyway: bool) -> str:
@@ -59,18 +70,21 @@ def admit(machine: Machine, *, anyway: bool) -> str:
     return f"{what} Measured anyway, as asked."
 
 
-def settled(band: float, *, anyway: bool) -> tuple[str, bool]:
+def settled(band: float, pairs: int, *, anyway: bool) -> tuple[str, bool]:
     """Whether a measurement is quiet enough to be a record: (what must be stamped into it, whether it may be one).
 
-    band: the widest A/A band of its experiments, see `statistics.noise_band`.
+    band: the widest A/A band of its experiments, see `statistics.noise_band`. pairs: the fewest of them.
     """
-    if band <= SPREAD_LIMIT:
-        return "", True
-    what = (
-        f"An arm differed from itself by up to {band:.1%}, {SPREAD_LIMIT:.0%} is the limit: "
-        "this machine was not quiet enough, or there were too few pairs."
-    )
-    return (f"{what} Kept anyway, as asked." if anyway else what), anyway
+    reasons = []
+    if pairs < FEWEST_PAIRS:
+        reasons.append(f"Only {pairs} blocks: fewer than {FEWEST_PAIRS} have no 95 % interval, whatever they show.")
+    if band > SPREAD_LIMIT:
+        reasons.append(
+            f"An arm differed from itself by up to {band:.1%}, {SPREAD_LIMIT:.0%} is the limit: "
+            "this machine was not quiet enough, or there were too few pairs."
+        )
+    what = " ".join(reasons)
+    return (f"{what} Kept anyway, as asked." if what and anyway else what), anyway or not what
 
 
 def crowded(after: Machine) -> str:

@@ -176,13 +176,15 @@ _ALWAYS = (
     "The chat around the engine: template, detokenizer, window, session log.",
 )
 
+_PAST_EOS = "Acceptance within replies alone: they run on past EOS, and what follows it is no usual text."
+
 PRESETS = {
     "mtp": Preset(
         "mtp",
         "MTP against classic decode",
         _mtp,
         both_heads=True,
-        not_measured=(*_ALWAYS, "The pace: every MTP arm has a fixed width and is never parked."),
+        not_measured=(*_ALWAYS, _PAST_EOS, "The pace: every MTP arm has a fixed width and is never parked."),
     ),
     "quantized-drafter": Preset(
         "quantized-drafter",
@@ -191,8 +193,8 @@ PRESETS = {
         both_heads=True,
         not_measured=(
             *_ALWAYS,
+            _PAST_EOS,
             "The pace: every MTP arm has a fixed width and is never parked.",
-            "Acceptance within replies alone: they run on past EOS, and what follows it is no usual text.",
         ),
         converted=True,
         lengths=LENGTHS,
@@ -205,6 +207,7 @@ PRESETS = {
         both_heads=False,
         not_measured=(
             *_ALWAYS,
+            _PAST_EOS,
             "The pace: every MTP arm has a fixed width and is never parked.",
             "Exactness of the kernels that are not engaged: equal ids on these prompts are no probe.",
         ),
@@ -214,7 +217,7 @@ PRESETS = {
         "The pace against classic decode and fixed widths",
         _pace,
         both_heads=False,
-        not_measured=_ALWAYS,
+        not_measured=(*_ALWAYS, _PAST_EOS),
     ),
     "shortlist": Preset(
         "shortlist",
@@ -223,6 +226,7 @@ PRESETS = {
         both_heads=False,
         not_measured=(
             *_ALWAYS,
+            _PAST_EOS,
             "The pace: every MTP arm has a fixed width and is never parked.",
             "Other choices of tokens than the first ones by id.",
         ),

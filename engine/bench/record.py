@@ -6,7 +6,9 @@ import dataclasses
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -14,15 +16,15 @@ from typing import Any
 
 from engine.bench import tables
 from engine.bench.arms import Task
+from engine.bench.check import source_digest
+from engine.bench.compare import VERSION
 from engine.bench.environment import Machine
 from engine.bench.experiment import Outcome
 from engine.bench.statistics import CONFIDENCE, QUIET_BAND, RESAMPLES
 from engine.errors import KnownError
 from engine.events import DrafterInfo, EngineInfo
 from engine.tables import table
-
-VERSION = 2
-"""Of the raw file. 1 was one JSON object."""
+from engine.telemetry.schema import without_home
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Record:
     """Everything a record says. before / after: the machine at the start and the end.
 
     stamp: why the numbers deserve less trust, "" when nothing is known against them.
-    summary: a table over all outcomes.
+    summary: a table over all outcomes. ends: token ids that end a reply.
     """
 
     feature: str
@@ -47,6 +49,7 @@ class Record:
     not_measured: Sequence[str]
     outcomes: Sequence[Outcome]
     summary: Sequence[str] = ()
+    ends: frozenset[int] = frozenset()
 
 
 def write(record: Record, folder: Path) -> tuple[Path, Path]:
@@ -58,9 +61,7 @@ def write(record: Record, folder: Path) -> tuple[Path, Path]:
     name = f"{record.feature}-{hardware(record.info.device, record.before.environment.cpus)}-{record.day.isoformat()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        number = 1
-        while (path := folder / f"{name}{f'-{number}' if number > 1 else ''}.md").exists():
-            number += 1
+        path = unused(folder, name)
         raw = path.with_suffix(".jsonl")
         with raw.open("w", encoding="utf-8") as out:
             for row in as_rows(record):
@@ -73,6 +74,32 @@ def write(record: Record, folder: Path) -> tuple[Path, Path]:
             todo="Name another folder with --out.",
         ) from error
     return path, raw
+
+
+def unused(folder: Path, name: str) -> Path:
+    """A Markdown file of this name that is not there yet, numbered where one is."""
+    number = 1
+    while (path := folder / f"{name}{f'-{number}' if number > 1 else ''}.md").exists():
+        number += 1
+    return path
+
+
+def require_folder(folder: Path) -> None:
+    """Make the folder of a record, and try whether it can be written to.
+
+    Raises:
+        KnownError: it cannot.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise KnownError(
+            f"No record can be written to {folder}: {error.strerror}.",
+            kept="Nothing was measured.",
+            todo="Name another folder with --out.",
+        ) from error
 
 
 def hardware(device: str, cores: int) -> str:
@@ -90,8 +117,9 @@ def as_rows(record: Record) -> Iterator[dict[str, Any]]:
         "feature": record.feature,
         "day": record.day.isoformat(),
         "command": list(record.command),
-        "model": dataclasses.asdict(record.info),
-        "drafters": {name: dataclasses.asdict(info) for name, info in record.drafters.items()},
+        "source": source_digest()[:16],
+        "model": without_home(dataclasses.asdict(record.info)),
+        "drafters": {name: without_home(dataclasses.asdict(info)) for name, info in record.drafters.items()},
         "machine": {"before": dataclasses.asdict(record.before), "after": dataclasses.asdict(record.after)},
         "stamp": record.stamp,
         "task": dataclasses.asdict(record.task),
@@ -118,7 +146,7 @@ def as_markdown(record: Record, raw: str) -> Iterator[str]:
         yield ""
         yield from record.summary
     for outcome in record.outcomes:
-        yield from _section(outcome)
+        yield from _section(outcome, record.ends)
     yield from ("", "## Environment", "")
     yield from table(("what", "value"), _environment(record))
     yield from ("", "## How to read this", "")
@@ -135,16 +163,26 @@ def as_markdown(record: Record, raw: str) -> Iterator[str]:
     yield from ("", "## Repeat", "", "```sh", shlex.join(record.command), "```")
 
 
-def _section(outcome: Outcome) -> Iterator[str]:
+def _section(outcome: Outcome, ends: frozenset[int]) -> Iterator[str]:
     experiment = outcome.experiment
-    blocks = len(outcome.trials.samples(experiment.equal_to))
-    prompts = ", ".join(f"{prompt.name} ({len(prompt.tokens)} tokens)" for prompt in experiment.prompts)
+    reference = outcome.trials.samples(experiment.equal_to)
+    turns = Counter(trial.prompt for trial in reference)
+    used = [p for p in experiment.prompts if turns[p.name]]
+    prompts = ", ".join(f"{p.name} ({len(p.tokens)} tokens, {_count(turns[p.name], 'block')})" for p in used)
     yield from (
         "",
         f"## {experiment.title}",
         "",
-        f"Work of every run: {experiment.work}. {blocks} blocks. Prompts: {prompts}.",
+        f"Work of every run: {experiment.work}. {_count(len(reference), 'block')}, prompts in turn: {prompts}.",
     )
+    if missed := [p.name for p in experiment.prompts if not turns[p.name]]:
+        yield f"Too few blocks for these prompts, which were not run: {', '.join(missed)}."
+    replies = {(trial.prompt, trial.sample.tokens) for trial in reference if len(trial.sample.tokens) > 1}
+    if replies:
+        yield (
+            f"The reference arm wrote {_count(len(replies), 'different reply', 'different replies')}; a run of the same "
+            f"prompt and seed repeats one, so acceptance is of no more than these.{_behind(replies, ends)}"
+        )
     for title, lines in (
         ("", tables.times(outcome)),
         ("Ratios, pair by pair", tables.ratios(outcome)),
@@ -159,21 +197,41 @@ def _section(outcome: Outcome) -> Iterator[str]:
         yield f"- **Not proven:** {problem}"
 
 
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def _behind(replies: Collection[tuple[str, Sequence[int]]], ends: frozenset[int]) -> str:
+    """How much of the replies lies behind an end that a chat would have stopped at."""
+    firsts = [next((n for n, token in enumerate(tokens) if token in ends), None) for _, tokens in replies]
+    total = sum(len(tokens) for _, tokens in replies)
+    behind = sum(len(tokens) - n - 1 for (_, tokens), n in zip(replies, firsts, strict=True) if n is not None)
+    if not behind:
+        return " None of them runs past an end of reply (EOS)."
+    past = sum(n is not None for n in firsts)
+    return f" {past} of them run past an end of reply (EOS); {behind / total:.0%} of their tokens lie behind one."
+
+
 def _environment(record: Record) -> list[tuple[str, str]]:
     here, info = record.before.environment, record.info
     loads = [" ".join(map(str, m.conditions.load)) or "unknown" for m in (record.before, record.after)]
     return [
-        ("Pacenote", here.pacenote),
+        ("Pacenote", f"{here.pacenote}, engine source {source_digest()[:16]}"),
         ("versions", f"mlx {here.mlx}, mlx-lm {here.mlx_lm}, Python {here.python}"),
         ("system", f"{here.os}, {here.machine}"),
         ("device", info.device),
         ("cores, memory", f"{here.cpus}, {here.memory / 2**30:.1f} GiB"),
+        ("begun / ended", f"{record.before.time} / {record.after.time}"),
+        ("environment variables", ", ".join(f"{n}={v}" for n, v in record.before.variables) or "none that count"),
         ("governor, power", f"{record.before.governor}, {record.before.conditions.power}"),
         ("load before / after", " / ".join(loads)),
         ("policy", info.policy),
-        ("model", f"{info.path}, {info.parameters} parameters, {info.quantization}, weights {info.weights_hash}"),
+        (
+            "model",
+            f"{without_home(info.path)}, {info.parameters} parameters, {info.quantization}, weights {info.weights_hash}",
+        ),
         *(
-            (f"{name} head", f"{d.representation}, {d.bytes} bytes, from {d.source}")
+            (f"{name} head", f"{d.representation}, {d.bytes} bytes, from {without_home(d.source)}")
             for name, d in record.drafters.items()
         ),
         ("exactness", f"{info.verdict.state.value}: {info.verdict.reason}"),
@@ -188,8 +246,11 @@ def _notes(record: Record) -> Iterator[str]:
     yield "- A line falls short when the upper end of its interval is under the bound less the band. Otherwise it"
     yield f"  holds, or is undecided when the band is above {QUIET_BAND}: a loss of that size could not be seen."
     yield "- Replies run on past EOS, so that all have one length."
-    yield "- The head's prefill is counted in the MTP arms' time, as accept-hook time of the first round."
+    yield "- The head's prefill is counted in the MTP arms' time, as accept-hook time of the first round. In the table of"
+    yield '  stages that round\'s hook stands apart, as "first hook", in milliseconds of a run; "hook" is of the others.'
     yield "- Ratios come from plain timing. With detailed timing every stage is synchronised, which costs speed."
+    yield "- If drafting were free: tokens over the time of verify, rollback and host, with detailed timing, relative to"
+    yield "  classic decode in the same extra runs. It bounds what any better drafter of this acceptance could give."
 
 
 def _experiment(outcome: Outcome) -> dict[str, Any]:

@@ -16,6 +16,7 @@ class Sample:
     tokens: ids written, the prefill's token first; in prefill arms that token alone.
     counts: what moved in the models during the run, by name (see `tally`). They prove which arm ran.
     stats: figures of the rounds, None where the engine's loops did not run.
+    first_hook_ms: of the first round's accept hook, which also reads the prompt for the head; part of `stats`.
     detailed: stages were synchronised, so that their milliseconds are their own. Slower: never in a ratio.
     """
 
@@ -24,3 +25,4 @@ class Sample:
     counts: Mapping[str, int]
     stats: ReplyStats | None = None
     detailed: bool = False
+    first_hook_ms: float = 0.0

@@ -14,6 +14,11 @@ QUIET_BAND = 0.05
 """An A/A band above this is no ground for "holds": this much slower could be noise."""
 
 
+LEAST_PAIRS = 6
+"""The range of n samples covers the median with a probability of 1 - 2^(1 - n): 0.94 for 5, 0.97 for 6. With fewer
+there is no interval of CONFIDENCE, and the bootstrap's is too narrow; of one pair it is a point."""
+
+
 class Verdict(StrEnum):
     HOLDS = "holds"
     FALLS_SHORT = "falls short"
@@ -100,8 +105,11 @@ def noise_band(control: Ratio) -> float:
 def judge(ratio: Ratio, bound: float, band: float) -> Verdict:
     """Falls short: the interval's upper end is under the bound less the A/A band, so noise cannot explain it.
 
-    Otherwise it holds, unless the band is so wide that a real loss would hide in it.
+    Otherwise it holds, unless the band is so wide that a real loss would hide in it. Of fewer pairs than LEAST_PAIRS
+    nothing can be said.
     """
+    if ratio.n < LEAST_PAIRS:
+        return Verdict.UNDECIDED
     if ratio.high < bound - band:
         return Verdict.FALLS_SHORT
     return Verdict.HOLDS if band <= QUIET_BAND else Verdict.UNDECIDED

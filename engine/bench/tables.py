@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from engine.bench.check import ArmResult
 from engine.bench.experiment import Equality, Judged, Outcome
-from engine.bench.statistics import Ratio
+from engine.bench.statistics import LEAST_PAIRS, Ratio
+from engine.bench.trials import Trials
 from engine.events import ReplyStats
 from engine.tables import table
-from engine.telemetry.stats import STAGES, merge, stage_shares
+from engine.telemetry.stats import STAGES, merge
 
 
 def times(outcome: Outcome) -> list[str]:
@@ -54,25 +56,57 @@ def equality(outcome: Outcome) -> list[str]:
     return table((f"against {outcome.experiment.equal_to}", "runs", "token ids", "result"), rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One arm's runs for the table of stages, together.
+
+    ms: per round and stage. The first round of a run also reads the prompt for the head, so that its hook is kept
+    apart: first_hook_ms, of a run.
+    """
+
+    runs: int
+    stats: ReplyStats
+    ms: Mapping[str, float]
+    first_hook_ms: float
+
+
+def staged(trials: Trials, arm: str) -> Staged | None:
+    """None when the arm has no such runs, or none with rounds."""
+    samples = [t.sample for t in trials.samples(arm) if t.sample.stats is not None]
+    stats = merge(sample.stats for sample in samples if sample.stats is not None)
+    if not stats.rounds:
+        return None
+    first, later = sum(sample.first_hook_ms for sample in samples), stats.rounds - len(samples)
+    ms = {stage: getattr(stats, stage) / stats.rounds for stage in STAGES}
+    ms["hook_ms"] = (stats.hook_ms - first) / later if later > 0 else 0.0
+    return Staged(len(samples), stats, ms, first / len(samples))
+
+
+def classic_rate(outcome: Outcome) -> float:
+    """Tokens per second of the reference arm in the runs for the table of stages; of all blocks where it is not there."""
+    reference = outcome.experiment.equal_to
+    seconds = outcome.stages.seconds(reference)
+    return outcome.experiment.tokens * len(seconds) / sum(seconds) if seconds else outcome.rate(reference)
+
+
 def stages(outcome: Outcome) -> list[str]:
     """Milliseconds per round and shares, from the runs with detailed timing. Empty without such runs."""
-    if not outcome.stages.kept:
-        return []
+    rate = classic_rate(outcome) if outcome.stages.kept else 0.0
     rows = []
-    for arm in outcome.experiment.stages:
-        stats = merge(t.sample.stats for t in outcome.stages.samples(arm.name) if t.sample.stats is not None)
-        shares = stage_shares(stats)
-        cells = [f"{ms:.2f} ({share:.0%})" for ms, share in (shares[stage] for stage in STAGES)]
-        rows.append(
-            (
-                arm.name,
-                str(stats.rounds),
-                *cells,
-                f"{free_drafter(stats, outcome.rate(outcome.experiment.equal_to)):.2f}",
-            )
-        )
+    for name in (outcome.experiment.equal_to, *(arm.name for arm in outcome.experiment.stages)):
+        found = staged(outcome.stages, name)
+        if found is None:
+            continue
+        total = sum(found.ms.values())
+        cells = [f"{found.ms[stage]:.2f} ({found.ms[stage] / total:.0%})" for stage in STAGES]
+        free = f"{free_drafter(found.stats, rate):.2f}" if found.stats.drafted else ""
+        first = f"{found.first_hook_ms:.2f}" if found.stats.drafted else ""
+        rows.append((name, str(found.runs), str(found.stats.rounds), *cells, first, free))
+    if not rows:
+        return []
     names = [stage.removesuffix("_ms") for stage in STAGES]
-    return table(("ms per round (share)", "rounds", *names, "ratio to classic if drafting were free"), rows)
+    header = ("ms per round (share)", "runs", "rounds", *names, "first hook", "ratio to classic if drafting were free")
+    return table(header, rows)
 
 
 def proof(outcome: Outcome) -> list[str]:
@@ -107,7 +141,8 @@ def check_table(results: Sequence[ArmResult]) -> list[str]:
 
 
 def _ratio(ratio: Ratio) -> tuple[str, str, str]:
-    return f"{ratio.median:.4f}", f"{ratio.low:.4f} - {ratio.high:.4f}", str(ratio.n)
+    interval = f"{ratio.low:.4f} - {ratio.high:.4f}" if ratio.n >= LEAST_PAIRS else "none, too few pairs"
+    return f"{ratio.median:.4f}", interval, str(ratio.n)
 
 
 def _equal(equality: Equality) -> str:

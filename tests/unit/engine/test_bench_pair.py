@@ -414,7 +414,7 @@ def test_a_shortlist_changes_what_is_drafted_and_not_the_text(rig: Rig, tmp_path
     (page,) = tmp_path.glob("shortlist-*.md")
     text = page.read_text()
     assert "DIFFERENT" not in text
-    assert f"| block 3, {usual}, {rig.target.vocab_size // 4} tokens head " in text
+    assert f"| block 4, {usual}, {rig.target.vocab_size // 4} tokens head " in text
 
 
 @pytest.mark.usefixtures("command")
