@@ -20,8 +20,9 @@ from engine.calibrate import measure_costs
 from engine.chat.tokenizer import Tokenizer
 from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint, open_folder
-from engine.checkpoint.head import HeadTensors, find_prefix, is_standalone, read_head
+from engine.checkpoint.head import HeadTensors, read_head
 from engine.checkpoint.head_shapes import is_moe
+from engine.checkpoint.kind import find_prefix, is_standalone
 from engine.checkpoint.locate import demo_head, demo_target, locate
 from engine.checkpoint.sizes import language_model, sizes
 from engine.drafter import Drafter

@@ -5,7 +5,7 @@ It cannot change the text: the drafter only proposes. It changes how many bytes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,10 @@ class Scheme:
         """
         block = block or {}
         return cls(int(block.get("group_size", 64)), int(block.get("bits", 4)), str(block.get("mode", "affine")))
+
+    def nbytes(self, size: int, itemsize: int = 2) -> int:
+        """Of a matrix of so many entries, with scales and biases of `itemsize` bytes."""
+        return size * self.bits // 8 + 2 * itemsize * size // self.group_size
 
     def as_block(self) -> dict[str, Any]:
         return {"group_size": self.group_size, "bits": self.bits, "mode": self.mode}
@@ -79,17 +83,34 @@ def _is_shared(projection: str) -> bool:
     return any(part in f".{projection}." for part in _SHARED)
 
 
+def scheme_of(name: str, shape: Sequence[int], names: Container[str], plan: Plan) -> tuple[Scheme | None, str]:
+    """How a dense tensor is to be quantized. The one rule; all who count or quantize ask it.
+
+    Args:
+        name: with `.weight` where it is the matrix of a projection.
+        names: all of the head's, which tell packed projections.
+
+    Returns:
+        The scheme and "", or None and why a matrix stays as it is; None and "" for what is no matrix.
+    """
+    projection = name.removesuffix(".weight")
+    if projection == name or len(shape) < 2:
+        return None, ""
+    if f"{projection}.scales" in names:
+        return None, "already quantized in the checkpoint"
+    if (scheme := plan.of(projection)) is None:
+        return None, plan.why_dense(projection)
+    if shape[-1] % scheme.group_size:
+        return None, f"its {shape[-1]} inputs are no multiple of the group size {scheme.group_size}"
+    return scheme, ""
+
+
 def quantized_nbytes(weights: Mapping[str, mx.array], plan: Plan) -> int:
     """Bytes that `quantize_weights` would leave, without doing it. 16-bit scales and biases."""
     total = 0
     for name, weight in weights.items():
-        projection = name.removesuffix(".weight")
-        scheme = plan.of(projection)
-        matrix = name.endswith(".weight") and weight.ndim >= 2 and f"{projection}.scales" not in weights
-        if matrix and scheme is not None and weight.shape[-1] % scheme.group_size == 0:
-            total += weight.size * scheme.bits // 8 + 2 * 2 * weight.size // scheme.group_size
-        else:
-            total += weight.nbytes
+        scheme, _ = scheme_of(name, weight.shape, weights, plan)
+        total += weight.nbytes if scheme is None else scheme.nbytes(weight.size)
     return total
 
 
@@ -116,22 +137,14 @@ def quantize_weights(weights: Mapping[str, mx.array], plan: Plan) -> Quantized:
     out: dict[str, mx.array] = {}
     skipped: list[tuple[str, str]] = []
     for name, weight in weights.items():
-        out[name] = weight
-        if not name.endswith(".weight") or weight.ndim < 2:
+        out[name], projection = weight, name.removesuffix(".weight")
+        scheme, reason = scheme_of(name, weight.shape, weights, plan)
+        if reason:
+            skipped.append((projection, reason))
+        if scheme is None:
             continue
-        projection = name.removesuffix(".weight")
-        scheme = plan.of(projection)
-        if f"{projection}.scales" in weights:
-            skipped.append((projection, "already quantized in the checkpoint"))
-        elif scheme is None:
-            skipped.append((projection, plan.why_dense(projection)))
-        elif scheme.mode != "affine":
+        if scheme.mode != "affine":
             raise ValueError(f"a drafter cannot be quantized in mode {scheme.mode!r}, only affine ({projection})")
-        elif weight.shape[-1] % scheme.group_size:
-            skipped.append(
-                (projection, f"its {weight.shape[-1]} inputs are no multiple of the group size {scheme.group_size}")
-            )
-        else:
-            packed, scales, biases = mx.quantize(weight, group_size=scheme.group_size, bits=scheme.bits)
-            out[name], out[f"{projection}.scales"], out[f"{projection}.biases"] = packed, scales, biases
+        packed, scales, biases = mx.quantize(weight, group_size=scheme.group_size, bits=scheme.bits)
+        out[name], out[f"{projection}.scales"], out[f"{projection}.biases"] = packed, scales, biases
     return Quantized(out, tuple(skipped))

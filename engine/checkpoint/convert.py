@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.checkpoint.folder import Checkpoint
-from engine.checkpoint.head import is_standalone, read_head
+from engine.checkpoint.head import read_head
 from engine.checkpoint.head_shapes import is_moe, linear_shapes
+from engine.checkpoint.kind import is_standalone
 from engine.checkpoint.write import require_absent, standalone_config, whole_or_not_at_all, write_head
 from engine.errors import CheckpointError
 from engine.quantize import Plan, Scheme, quantize_weights

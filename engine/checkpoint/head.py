@@ -1,12 +1,8 @@
-"""Where the MTP head lives, and reading it whole.
-
-A head is recognised by its tensors, never by `mtp_num_hidden_layers` in a config: most 4-bit conversions
-of the target keep that line and hold no head.
-"""
+"""Reading an MTP head whole, checked against its target."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,12 +12,10 @@ from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint
 from engine.checkpoint.head_shapes import EXPERTS, NORMS, STACKED, ExpertLayout, expert_layout, is_moe
 from engine.checkpoint.inventory import Unfit, check_norms, check_schemes, check_tensors
+from engine.checkpoint.kind import find_prefix, is_standalone
 from engine.checkpoint.safetensors_header import TensorEntry
 from engine.errors import CheckpointError
 from engine.quantize import Plan
-
-PREFIXES = ("mtp.", "language_model.mtp.", "model.mtp.")
-"""Prefixes under which a head lies inside a target checkpoint. Such tensors are in HF convention (norms - 1)."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +40,6 @@ class HeadTensors:
     def packed(self) -> bool:
         """Whether the checkpoint holds quantized projections, all or some."""
         return any(name.endswith(".scales") for name in self.weights)
-
-
-def prefix_of(names: Iterable[str]) -> str | None:
-    """The prefix under which a head lies among a target's tensors, or None."""
-    present = list(names)
-    return next((p for p in PREFIXES if any(name.startswith(p) for name in present)), None)
-
-
-def find_prefix(checkpoint: Checkpoint) -> str | None:
-    """The same for a checkpoint."""
-    return prefix_of(checkpoint.tensors)
-
-
-def is_standalone(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint is a stand-alone head: `fc.weight` and no prefix."""
-    return "fc.weight" in checkpoint.tensors
 
 
 def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTensors:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TextIO
 
+from engine.checkpoint.folder import read_json
+from engine.checkpoint.kind import MODEL_TYPES, is_head_type, what_it_is
 from engine.cli.interrupt import interruptible
-from engine.errors import LoadCancelled
+from engine.errors import CheckpointError, LoadCancelled
 from engine.hub import errors
 from engine.hub.connection import Connection
 from engine.hub.download import MAIN, discard, download
@@ -44,9 +47,21 @@ def run(args: argparse.Namespace) -> int:
         print(f"verified  by size only, the server lists no hashes: {', '.join(done.unverified)}")
     print(f"folder    {done.folder}")
     # A repo's name stands for its main branch.
-    named = done.repo if args.revision in (None, MAIN) else done.folder
-    print(f"use it    pacenote chat --model {named}")
+    print(_use(done.folder, done.repo if args.revision in (None, MAIN) else str(done.folder)))
     return 0
+
+
+def _use(folder: Path, named: str) -> str:
+    """What can be done with it. A repo that is nothing to this program may still be what somebody wanted."""
+    try:
+        kind = str(read_json(folder / "config.json").get("model_type", ""))
+    except CheckpointError as error:
+        return f"note      Pacenote cannot use it: {error.what}"
+    if is_head_type(kind):
+        return f"use it    pacenote chat --model MODEL --drafter {named}"
+    if kind in MODEL_TYPES:
+        return f"use it    pacenote chat --model {named}"
+    return f"note      it is {what_it_is(kind)}; Pacenote runs the Qwen3.5 family only"
 
 
 class _Line:

@@ -16,9 +16,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "place", nargs="?", metavar="PLACE", help="only this: a folder, a cached repo, or one on the hub"
     )
     parser.add_argument(
-        "--context", type=int, metavar="N", help="tokens of context to count memory for (default: 8192)"
+        "--context", type=_tokens, metavar="N", help="tokens of context to count memory for (default: 8192)"
     )
     parser.add_argument("--check", action="store_true", help="compare every entry of the catalogue with the hub")
+
+
+def _tokens(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no number of tokens")
+    return count
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,22 +41,32 @@ def run(args: argparse.Namespace) -> int:
 
 def _listing(context: int | None) -> Iterator[str]:
     # Here, not above: they import MLX, and `pacenote --help` should not.
+    from engine.errors import KnownError
     from engine.hub.catalogue import catalogue
     from engine.hub.errors import size
     from engine.hub.fit import fit_of
     from engine.hub.local import find_local
     from engine.request import LoadOptions
 
-    pairs = catalogue()
+    unread: KnownError | None = None
+    try:
+        pairs = catalogue()
+    except KnownError as error:
+        unread, pairs = error, ()
     found = find_local(pairs)
     yield "On this computer"
     yield f"  demo pair: {fit_of(LoadOptions(), context)}"
     for model in found.models:
         head = f"head {model.head}" if model.head else "head inside" if model.has_head else "no head: classic speed"
         yield f"  {model.place}: {size(model.bytes)}, {model.quantization}, {head}"
-        yield f"    {fit_of(LoadOptions(target=model.place, head=model.head or None), context)}"
+        try:
+            yield f"    {fit_of(LoadOptions(target=model.place, head=model.head or None), context)}"
+        except KnownError as error:  # of one model; the list goes on
+            yield f"    cannot be used: {error.what}"
     for broken in found.unusable:
         yield f"  {broken.place} cannot be used: {broken.reason}"
+    if unread is not None:
+        raise unread
     yield ""
     yield "Catalogue"
     for pair in pairs:

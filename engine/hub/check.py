@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.checkpoint.folder import Checkpoint
-from engine.checkpoint.head import is_standalone, prefix_of
+from engine.checkpoint.kind import MODEL_TYPES, is_standalone, prefix_of, what_it_is
 from engine.errors import KnownError
 from engine.hub import errors
 from engine.hub.connection import Connection
@@ -15,7 +15,6 @@ from engine.hub.ranges import RangeClient
 from engine.hub.repo import Repo, open_repo
 from engine.hub.types import CataloguePair, Checked
 from engine.quantize import Scheme
-from engine.target.load import MODEL_TYPES
 
 _SIZE_TOLERANCE = 0.05
 
@@ -60,7 +59,7 @@ def _refusal(role: str, error: KnownError) -> str:
 
 def _of_target(pair: CataloguePair, found: Checkpoint, size: int, licence: str) -> Iterator[str]:
     if found.model_type not in MODEL_TYPES:
-        yield f"target: it is a {found.model_type or 'nameless'} model"
+        yield f"target: it is {what_it_is(found.model_type)}"
     block = found.quantization()
     scheme = str(Scheme.from_block(block)) if block is not None else "none"
     context = int(found.text_config.get("max_position_embeddings", 0))

@@ -13,9 +13,10 @@ from typing import Any
 
 from engine.checkpoint import fp8
 from engine.checkpoint.folder import open_folder
-from engine.checkpoint.head import prefix_of, read_head
+from engine.checkpoint.head import read_head
 from engine.checkpoint.head_shapes import is_moe
 from engine.checkpoint.inventory import Unfit, check_tensors
+from engine.checkpoint.kind import prefix_of
 from engine.checkpoint.safetensors_header import TensorEntry
 from engine.checkpoint.write import (
     WEIGHTS,

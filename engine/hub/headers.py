@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from engine.checkpoint.folder import Checkpoint
+from engine.checkpoint.kind import MODEL_TYPES, is_head_type, what_it_is
 from engine.checkpoint.safetensors_header import MAX_HEADER, TensorEntry, parse_header
 from engine.hub.connection import Connection
 from engine.hub.errors import HubError
@@ -50,6 +51,23 @@ def inspect_repo(connection: Connection, repo_id: str, revision: str | None = No
     if not tensors:
         raise HubError(f"{repo_id} holds no weights as safetensors.", todo="Choose another repo.")
     return Inspected(repo, Checkpoint(Path(repo_id), config, tensors, repo.revision), client.fetched)
+
+
+def require_kind(connection: Connection, repo_id: str) -> None:
+    """Before gigabytes of it are fetched: whether a repo is a model of the family or a head. Raises as `read_json`.
+
+    One that does not name its type passes: what it is, opening it tells.
+    """
+    repo = open_repo(connection, repo_id)
+    if "config.json" not in repo.files:
+        raise HubError(f"{repo_id} holds no model: it has no config.json.", todo="Choose another repo.")
+    config = read_json(RangeClient(connection), repo, "config.json")
+    kind = str(config.get("model_type", ""))
+    if kind and kind not in MODEL_TYPES and not is_head_type(kind):
+        raise HubError(
+            f"{repo_id} is {what_it_is(kind)}.",
+            todo="Pacenote runs the Qwen3.5 family (3.5, 3.6, 3.8); choose one of those.",
+        )
 
 
 def require_shards(repo: Repo, index: object) -> None:

@@ -65,7 +65,11 @@ class Hub:
         )
 
     def download(self, repo: str, stop: threading.Event, progress: Callable[[DownloadProgress], None]) -> None:
-        """See `engine.hub.download.download`."""
+        """See `engine.hub.download.download`; refuses what is neither a model of the family nor a head."""
+        from engine.hub.headers import require_kind
+
+        progress(DownloadProgress(Step.LOOKING))
+        require_kind(self._connection(stop), repo)
         download(self._connection(stop), repo, progress=progress)
 
     def head_folder(self, original: str) -> Path:

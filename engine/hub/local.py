@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from engine.checkpoint.folder import Checkpoint, open_folder
-from engine.checkpoint.head import find_prefix, is_standalone
 from engine.checkpoint.inventory import Unfit, check_tensors
+from engine.checkpoint.kind import MODEL_TYPES, find_prefix, is_standalone
 from engine.errors import CheckpointError
 from engine.hub.cache import RepoCache, cache_folder, size_of
-from engine.hub.fit import head_tensors
+from engine.hub.need import head_tensors
 from engine.hub.types import Begun, CataloguePair, Found, LocalModel, Unusable
 from engine.quantize import Scheme
-from engine.target.load import MODEL_TYPES
 
 
 def find_local(pairs: Iterable[CataloguePair] = (), folders: Sequence[Path] = (), cache: Path | None = None) -> Found:

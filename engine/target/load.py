@@ -10,13 +10,11 @@ import mlx.nn as nn
 
 from engine.backend import Backend
 from engine.checkpoint.folder import Checkpoint
+from engine.checkpoint.kind import require_family
 from engine.errors import CheckpointError, LoadCancelled
 from engine.target import compute
 from engine.target.layouts import reading_all_layouts
 from engine.target.model import Target
-
-MODEL_TYPES = ("qwen3_5", "qwen3_5_moe", "qwen3_5_text", "qwen3_5_moe_text")
-"""`model_type` values of the family. Qwen3.6 and 3.8 use the same ones."""
 
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all)."""
@@ -29,13 +27,7 @@ def load_target(checkpoint: Checkpoint, backend: Backend, progress: Progress, ca
         CheckpointError: another architecture, or tensors that do not fit the configuration, by name.
         LoadCancelled: `cancel` was set.
     """
-    if checkpoint.model_type not in MODEL_TYPES:
-        raise CheckpointError(
-            f"{checkpoint.name} is a {checkpoint.model_type or 'nameless'} model.",
-            kept="The model that was open stays usable.",
-            todo="Pacenote runs the Qwen3.5 family (3.5, 3.6, 3.8); choose one of those.",
-            detail=str(checkpoint.path),
-        )
+    require_family(checkpoint)
     from mlx_lm.utils import _get_classes, load_model  # takes seconds to import; refusals above need none of it
 
     try:

@@ -20,8 +20,9 @@ from engine.errors import CheckpointError
 from engine.hub import fit as fits
 from engine.hub.connection import Connection, Patience
 from engine.hub.errors import HubError
-from engine.hub.fit import fit, fit_of, head_tensors, need_of, require_fit
+from engine.hub.fit import fit, fit_of, require_fit
 from engine.hub.headers import inspect_repo
+from engine.hub.need import head_tensors, need_of
 from engine.hub.types import DoesNotFit, Fit, FitVerdict, Need
 from engine.loading import load_drafter, load_pair
 from engine.request import LoadOptions

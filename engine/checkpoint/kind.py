@@ -1,0 +1,57 @@
+"""What a checkpoint is: a model of the family, a head that stands alone, or neither.
+
+A head is recognised by its tensors, never by `mtp_num_hidden_layers` in a config: most 4-bit conversions
+of the target keep that line and hold no head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.checkpoint.folder import Checkpoint
+from engine.errors import CheckpointError
+
+MODEL_TYPES = ("qwen3_5", "qwen3_5_moe", "qwen3_5_text", "qwen3_5_moe_text")
+"""`model_type` values of the family. Qwen3.6 and 3.8 use the same ones."""
+
+PREFIXES = ("mtp.", "language_model.mtp.", "model.mtp.")
+"""Prefixes under which a head lies inside a target checkpoint. Such tensors are in HF convention (norms - 1)."""
+
+
+def prefix_of(names: Iterable[str]) -> str | None:
+    """The prefix under which a head lies among a target's tensors, or None."""
+    present = list(names)
+    return next((p for p in PREFIXES if any(name.startswith(p) for name in present)), None)
+
+
+def find_prefix(checkpoint: Checkpoint) -> str | None:
+    """The same for a checkpoint."""
+    return prefix_of(checkpoint.tensors)
+
+
+def is_standalone(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint is a stand-alone head: `fc.weight` and no prefix."""
+    return "fc.weight" in checkpoint.tensors
+
+
+def require_family(checkpoint: Checkpoint) -> None:
+    """Raises CheckpointError for what cannot be a target."""
+    if checkpoint.model_type in MODEL_TYPES:
+        return
+    raise CheckpointError(
+        f"{checkpoint.name} is {what_it_is(checkpoint.model_type)}.",
+        kept="The model that was open stays usable.",
+        todo="Pacenote runs the Qwen3.5 family (3.5, 3.6, 3.8); choose one of those.",
+        detail=str(checkpoint.path),
+    )
+
+
+def is_head_type(model_type: str) -> bool:
+    """Whether a `model_type` is one of stand-alone heads."""
+    return model_type.endswith("_mtp")
+
+
+def what_it_is(model_type: str) -> str:
+    if is_head_type(model_type):
+        return "an MTP head, not a model"
+    return f"a {model_type} model" if model_type else "a model of a type that its config.json does not name"
