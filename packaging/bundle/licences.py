@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 TEXTS = ROOT / "packaging" / "licences" / "texts"
 EXTRA: dict[str, Any] = tomllib.loads((TEXTS.parent / "extra.toml").read_text(encoding="utf-8"))
 NAMES = re.compile(r"(licen[cs]e|copying|copyright|notice)([._-].*)?(\.(txt|md|rst))?$", re.IGNORECASE)
-COMMON = re.compile(r"/usr/share/common-licenses/([A-Za-z]+(?:-[0-9.]*[0-9])?)")
+COMMON = re.compile(r"/usr/share/common-licenses/([A-Za-z0-9]+(?:-[0-9]+(?:\.[0-9]+)*)?)")
 RULE = "=" * 78
 
 
