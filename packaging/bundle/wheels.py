@@ -1,6 +1,6 @@
 """Chooses the wheels of the macOS bundle, on purpose and not by what the building machine happens to be.
 
-MLX ships other binaries for each macOS: those for macOS 26 hold a Metal library that macOS 14 and 15 refuse. So the wheels
+MLX ships other binaries for each macOS: those for macOS 26 hold a Metal library that macOS 14 and 15 refuse. So they
 are fetched for the oldest macOS that Pacenote supports, and Briefcase is given these files and no index.
 
 PYTHONPATH=packaging python -m bundle.wheels FOLDER PACENOTE-WHEEL

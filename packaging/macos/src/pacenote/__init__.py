@@ -1,0 +1,1 @@
+"""The launcher inside Pacenote.app."""
