@@ -54,9 +54,14 @@ class History:
         return cls(path, judged, accepted) if 0 <= accepted <= judged <= MEMORY else cls(path)
 
     @property
+    def known(self) -> float | None:
+        """Share of its judged drafts that this pair had accepted; None before there are enough to tell."""
+        return self.accepted / self.judged if self.judged >= ENOUGH else None
+
+    @property
     def expected(self) -> float:
-        """Share of judged drafts that this pair is expected to have accepted."""
-        return self.accepted / self.judged if self.judged >= ENOUGH else USUAL
+        """The share that this pair is expected to have accepted."""
+        return USUAL if self.known is None else self.known
 
     def add(self, judged: int, accepted: int) -> None:
         """Count drafts; negative numbers take back what was counted."""

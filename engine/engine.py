@@ -55,7 +55,8 @@ class Engine:
     def __init__(self, pair: Pair, boundary_bytes: int | None = None) -> None:
         """boundary_bytes: see `LoadOptions`."""
         self._pair = pair
-        self._pace = Pace(pair.costs, pair.info.verdict.widths if pair.drafter else ())
+        history = History.of(pair.info)
+        self._pace = Pace(pair.costs, pair.info.verdict.widths if pair.drafter else (), history.known)
         watched = pair.drafter if pair.costs is not None else None
         self._watch = CostWatch(pair.target, watched, pair.info.verdict.widths) if watched else None
         weights = pair.info.target_bytes + (pair.info.drafter.bytes if pair.info.drafter else 0)
@@ -64,7 +65,7 @@ class Engine:
         self._kept = KeptChat(pair.target, pair.info, self._boundaries)
         self._notices: list[Notice] = []
         self._end = b""
-        self._alarm = AcceptanceAlarm(History.of(pair.info))
+        self._alarm = AcceptanceAlarm(history)
         self._reader = Reader(pair.target, self._boundaries, _replay_width(pair.info.verdict))
         self.detailed_timing = True
 

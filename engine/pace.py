@@ -17,6 +17,8 @@ PRIOR_ACCEPTANCE = 0.6
 """Per-position acceptance, given that all earlier drafts were accepted, before anything was seen."""
 PRIOR_WEIGHT = 2.0
 """Rounds of evidence that the prior is worth."""
+KNOWN_WEIGHT = 6.0
+"""Likewise, where it is this pair's own history."""
 DECAY = 0.95
 """Weight that an observation keeps per further round: a memory of about 20 rounds."""
 MARGIN = 1.03
@@ -27,9 +29,9 @@ LOOK_ROUNDS = 3
 """Speculative rounds of one such look: enough to refresh the costs, cheap beside 96 tokens."""
 CLASSIC_AFTER = 12
 """Speculative rounds before the first look at classic decode. Its cost at load may be of another machine state."""
-CLASSIC_EVERY = 96
-"""Speculative rounds between further ones."""
-CLASSIC_STEPS = 4
+CLASSIC_EVERY = 128
+"""Speculative rounds between further ones, times the square of the lead: what is far ahead stays so."""
+CLASSIC_STEPS = 3
 """Classic steps of such a look. The first one fills the pipeline and teaches nothing about costs."""
 
 
@@ -72,6 +74,8 @@ class Acceptance:
     is replaced by the estimate of the position before. So one unlucky stretch cannot rule a width out for good.
     """
 
+    prior: float = PRIOR_ACCEPTANCE
+    weight: float = PRIOR_WEIGHT
     tried: dict[int, float] = field(default_factory=dict)
     taken: dict[int, float] = field(default_factory=dict)
 
@@ -86,9 +90,9 @@ class Acceptance:
 
     def at(self, position: int) -> float:
         """Chance that the draft at a position is accepted, given that all before it were."""
-        before = PRIOR_ACCEPTANCE if position == 1 else self.at(position - 1)
+        before = self.prior if position == 1 else self.at(position - 1)
         tried, taken = self.tried.get(position, 0.0), self.taken.get(position, 0.0)
-        return (taken + PRIOR_WEIGHT * before) / (tried + PRIOR_WEIGHT)
+        return (taken + self.weight * before) / (tried + self.weight)
 
     def expected_tokens(self, width: int) -> float:
         expected, chance = 1.0, 1.0
@@ -104,19 +108,20 @@ class Pace:
     Args:
         costs: measured at load, None when speculation is not available.
         widths: block sizes that passed the exactness probe.
+        known: per-position acceptance of this pair in earlier sessions; None where there is no history.
     """
 
-    def __init__(self, costs: Costs | None, widths: tuple[int, ...]) -> None:
+    def __init__(self, costs: Costs | None, widths: tuple[int, ...], known: float | None = None) -> None:
         self.costs = costs
         self.widths = widths
-        self.acceptance = Acceptance()
+        self.acceptance = Acceptance() if known is None else Acceptance(known, KNOWN_WEIGHT)
         self._speculation = Speculation.ON
         self._limit = 3
         self._width = 0  # 0: not decided yet in this reply
         self._parked_for = 0
         self._look = 0
         self._classic_look = 0
-        self._since_classic = CLASSIC_EVERY - CLASSIC_AFTER
+        self._until_classic = float(CLASSIC_AFTER)
         self._looked: list[float] = []
         self._pipelined = False
         self._notices: list[Notice] = []
@@ -143,8 +148,8 @@ class Pace:
             return 1
         best, rate = self._best(allowed, self.costs)
         classic = 1.0 / self.costs.round_ms(1)
-        if self._since_classic >= CLASSIC_EVERY and self._width > 1:
-            self._since_classic, self._classic_look = 0, CLASSIC_STEPS
+        if self._until_classic <= 0 and self._width > 1:
+            self._classic_look = CLASSIC_STEPS
             return 1
         keep = 1.0 if self._width > 1 else MARGIN  # hysteresis around the present state
         if rate >= keep * classic:
@@ -167,7 +172,7 @@ class Pace:
         if round_.width > 1:
             self.acceptance.observe(round_)
             self._look = max(0, self._look - 1)
-            self._since_classic += 1
+            self._until_classic -= 1
         elif self._classic_look > 0:
             self._end_classic_look()
         elif self._width == 1:
@@ -181,6 +186,8 @@ class Pace:
         if self._classic_look == 0 and self._looked and self.costs is not None:
             self.costs.verify[1] = median(self._looked)
             self._looked = []
+            lead = self._rate(self._width, self.costs) * self.costs.round_ms(1)
+            self._until_classic = CLASSIC_EVERY * max(1.0, lead) ** 2
 
     def leave_classic(self) -> bool:
         """Whether classic decode should hand over to the speculative loop now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -173,3 +174,28 @@ def test_the_first_step_of_a_look_at_classic_teaches_no_cost() -> None:
     slow.verify[1] *= 5
     pace.observe(round_of(1, 0, slow))
     assert pace.table()[1][1] == real.verify[1]
+
+
+def test_a_pair_with_a_history_does_not_start_from_a_guess() -> None:
+    """Where blocks are dear, the guess of 0.6 parks at first although this head is known to be right nearly always."""
+    real = Costs({1: 38.0, 2: 58.0, 3: 77.0, 4: 90.0, 5: 105.0}, 9.0, 10.0)
+    stranger, known = Pace(deepcopy(real), WIDTHS), Pace(deepcopy(real), WIDTHS, known=0.97)
+    stranger.begin(Speculation.ON, 5)
+    known.begin(Speculation.ON, 5)
+    assert stranger.next_width() == 1
+    assert known.next_width() == 5
+    wrong = Pace(deepcopy(real), WIDTHS, known=0.97)
+    wrong.begin(Speculation.ON, 5)
+    spent, widths = simulate(wrong, real, 0.2, 400)
+    assert widths[-1] == 1
+    assert spent <= 1.08 * 400 * real.verify[1], "and a history that no longer holds is soon forgotten"
+
+
+def test_looks_at_classic_become_rarer_the_further_speculation_is_ahead() -> None:
+    def looks(slope: float) -> int:
+        pace = Pace(costs(slope, 0.1), WIDTHS, known=0.9)
+        pace.begin(Speculation.ON, 5)
+        _, widths = simulate(pace, costs(slope, 0.1), 0.9, 20_000)
+        return sum(w == 1 for w in widths)
+
+    assert looks(0.02) < looks(0.15) / 2
