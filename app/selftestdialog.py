@@ -34,7 +34,7 @@ class SelfTestDialog(QDialog):
     def __init__(self, parent: QWidget | None = None, command: Callable[[str], list[str]] | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Self-Test")
-        self.resize(900, 560)
+        self.resize(1000, 600)
         self._folder = QTemporaryDir()
         self.note = QLabel(NOTE)
         self.note.setWordWrap(True)

@@ -64,10 +64,11 @@ def _unmet(requirements: Iterable[str]) -> Iterator[str]:
 
 def resources(root: Path = ROOT) -> Finding:
     """Every file is there that the program opens by name; and as pip installed it, where pip kept a record."""
-    missing = [f"{name} is missing" for name in NEEDED if not (root / "resources" / name).is_file()]
+    missing = [f"resources/{name} is missing" for name in NEEDED if not (root / "resources" / name).is_file()]
     recorded, wrong = _compare_with_record()
     if missing or wrong:
-        raise Failed("Files that ship with Pacenote are not as they should be.", todo=AGAIN, lines=(*missing, *wrong))
+        lines = tuple(dict.fromkeys((*missing, *wrong)))
+        raise Failed("Files that ship with Pacenote are not as they should be.", todo=AGAIN, lines=lines)
     beyond = f"; all {recorded} installed files have the bytes of the wheel" if recorded else ""
     return Finding(
         f"All {len(NEEDED)} files that the program opens by name are there{beyond}",

@@ -88,6 +88,7 @@ class PairChecks:
 
     def tokens(self) -> Finding:
         """One reply by classic decode and by MTP, never parked: the same token ids? And how fast?"""
+        from engine.bench.environment import crowded, look
         from engine.bench.equality import first_difference
         from engine.bench.prompts import BENCH, read_prompts
         from engine.engine import Engine
@@ -125,6 +126,8 @@ class PairChecks:
         ]
         if ratio < 1.0:
             lines.append("MTP was forced here. In a chat it is parked where it is not faster.")
+        if busy := crowded(look()):
+            lines.append(busy)
         return Finding(f"{len(classic.tokens)} of {len(classic.tokens)} tokens are equal", tuple(lines), facts)
 
     def _loaded(self) -> Pair:

@@ -223,7 +223,8 @@ def test_closing_the_dialog_ends_the_process_as_ctrl_c_does(qtbot: QtBot, tmp_pa
     """So that it can end its own child; one that does not listen is killed."""
     note = tmp_path / "interrupted"
     told = f"signal.signal(signal.SIGINT, lambda *_: (open({str(note)!r}, 'w').close(), sys.exit()))"
-    more = f"import signal; {told}; sys.stdout.flush(); signal.pause()"
+    # Not signal.pause: a signal that comes just before it would be slept through.
+    more = f"import signal, time; {told}; sys.stdout.flush(); [time.sleep(0.02) for _ in range(6000)]"
     dialog = SelfTestDialog(command=prints("first line", more=more))
     qtbot.addWidget(dialog)
     dialog.show()

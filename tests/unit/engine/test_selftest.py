@@ -162,7 +162,7 @@ def test_a_missing_demo_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "resources/demo/head/model.safetensors").unlink()
     with pytest.raises(Failed) as wrong:
         installation.resources(tmp_path)
-    assert wrong.value.lines == ("demo/head/model.safetensors is missing",)
+    assert wrong.value.lines == ("resources/demo/head/model.safetensors is missing",)
 
 
 def test_all_data_that_ships_is_looked_for() -> None:
@@ -229,6 +229,16 @@ def test_a_mac_without_metal_is_no_mac_for_us(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(machine, "_loaded_mlx", lambda: [Path("/nowhere/libmlx.dylib")])
     with pytest.raises(Failed, match=r"no mlx\.metallib"):
         machine.metallib()
+
+
+def test_the_right_result_of_the_gpus_product_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tried on the CPU, which multiplies whole numbers as exactly; one that does not is found."""
+    monkeypatch.setattr(machine, "_require_gpu", lambda: None)
+    assert "right result" in machine.gpu().text
+    real = mx.arange
+    monkeypatch.setattr(mx, "arange", lambda *a, **k: real(*a, **k) * (1 + 2**-20))
+    with pytest.raises(Failed, match="came out wrong"):
+        machine.gpu()
 
 
 def test_a_full_disk_fails_with_what_to_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
