@@ -34,7 +34,7 @@ from engine.exactness import cache
 from engine.request import Sampler
 
 STAGE_RUNS = 3
-"""Runs per arm with detailed timing, for the table of stages; as many as there are prompts where those are more."""
+"""Runs per arm with detailed timing, for the table of stages."""
 INTERRUPTED = 130
 
 
@@ -204,7 +204,7 @@ def _measure(args: argparse.Namespace, rig: Rig, experiment: Experiment, stop: t
         if kept.kept and experiment.stages and not stop.is_set():
             # With the reference among them: the bound of a free drafter is a ratio, and so of equal work and time.
             (reference,) = (arm for arm in experiment.arms if arm.name == experiment.equal_to)
-            extra = trials([reference, *experiment.stages], max(STAGE_RUNS, len(experiment.prompts)))
+            extra = trials([reference, *experiment.stages], STAGE_RUNS)
     return evaluate(experiment, kept, extra, args.seed) if kept.kept else None
 
 

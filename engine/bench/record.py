@@ -9,7 +9,7 @@ import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -179,15 +179,15 @@ def _section(outcome: Outcome, ends: frozenset[int]) -> Iterator[str]:
         yield f"Too few blocks for these prompts, which were not run: {', '.join(missed)}."
     replies = {(trial.prompt, trial.sample.tokens) for trial in reference if len(trial.sample.tokens) > 1}
     if replies:
-        yield (
-            f"The reference arm wrote {_count(len(replies), 'different reply', 'different replies')}; a run of the same "
-            f"prompt and seed repeats one, so acceptance is of no more than these.{_behind(replies, ends)}"
-        )
+        wrote = _count(len(replies), "different reply", "different replies")
+        yield f"The reference arm wrote {wrote}; runs of one prompt and seed repeat one, so acceptance is of these."
+        yield _behind(replies, ends)
+    extra = ", ".join(dict.fromkeys(trial.prompt for trial in outcome.stages.kept))
     for title, lines in (
         ("", tables.times(outcome)),
         ("Ratios, pair by pair", tables.ratios(outcome)),
         ("Token ids", tables.equality(outcome)),
-        ("Stages of a round, from extra runs with detailed timing", tables.stages(outcome)),
+        (f"Stages of a round, from extra runs with detailed timing ({extra})", tables.stages(outcome)),
         ("Proof that the arms differ", tables.proof(outcome)),
     ):
         if lines:
@@ -207,13 +207,13 @@ def _behind(replies: Collection[tuple[str, Sequence[int]]], ends: frozenset[int]
     total = sum(len(tokens) for _, tokens in replies)
     behind = sum(len(tokens) - n - 1 for (_, tokens), n in zip(replies, firsts, strict=True) if n is not None)
     if not behind:
-        return " None of them runs past an end of reply (EOS)."
+        return "None of them runs past an end of reply (EOS)."
     past = sum(n is not None for n in firsts)
-    return f" {past} of them run past an end of reply (EOS); {behind / total:.0%} of their tokens lie behind one."
+    return f"{past} of them run past an end of reply (EOS); {behind / total:.0%} of their tokens lie behind one."
 
 
 def _environment(record: Record) -> list[tuple[str, str]]:
-    here, info = record.before.environment, record.info
+    here, info = record.before.environment, replace(record.info, path=without_home(record.info.path))
     loads = [" ".join(map(str, m.conditions.load)) or "unknown" for m in (record.before, record.after)]
     return [
         ("Pacenote", f"{here.pacenote}, engine source {source_digest()[:16]}"),
@@ -226,12 +226,9 @@ def _environment(record: Record) -> list[tuple[str, str]]:
         ("governor, power", f"{record.before.governor}, {record.before.conditions.power}"),
         ("load before / after", " / ".join(loads)),
         ("policy", info.policy),
-        (
-            "model",
-            f"{without_home(info.path)}, {info.parameters} parameters, {info.quantization}, weights {info.weights_hash}",
-        ),
+        ("model", f"{info.path}, {info.parameters} parameters, {info.quantization}, weights {info.weights_hash}"),
         *(
-            (f"{name} head", f"{d.representation}, {d.bytes} bytes, from {without_home(d.source)}")
+            (f"{name} head", without_home(f"{d.representation}, by {d.decided_by}, {d.bytes} bytes, from {d.source}"))
             for name, d in record.drafters.items()
         ),
         ("exactness", f"{info.verdict.state.value}: {info.verdict.reason}"),
@@ -246,11 +243,11 @@ def _notes(record: Record) -> Iterator[str]:
     yield "- A line falls short when the upper end of its interval is under the bound less the band. Otherwise it"
     yield f"  holds, or is undecided when the band is above {QUIET_BAND}: a loss of that size could not be seen."
     yield "- Replies run on past EOS, so that all have one length."
-    yield "- The head's prefill is counted in the MTP arms' time, as accept-hook time of the first round. In the table of"
-    yield '  stages that round\'s hook stands apart, as "first hook", in milliseconds of a run; "hook" is of the others.'
+    yield "- The head's prefill is counted in the MTP arms' time, as accept-hook time of the first round. In the table"
+    yield '  of stages the first round\'s hook stands apart, in milliseconds of a run; "hook" is of the other rounds.'
     yield "- Ratios come from plain timing. With detailed timing every stage is synchronised, which costs speed."
-    yield "- If drafting were free: tokens over the time of verify, rollback and host, with detailed timing, relative to"
-    yield "  classic decode in the same extra runs. It bounds what any better drafter of this acceptance could give."
+    yield "- If drafting were free: tokens over the time of verify, rollback and host with detailed timing, relative to"
+    yield "  classic decode in the same extra runs. No drafter of this acceptance can give more."
 
 
 def _experiment(outcome: Outcome) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def staged(trials: Trials, arm: str) -> Staged | None:
 
 
 def classic_rate(outcome: Outcome) -> float:
-    """Tokens per second of the reference arm in the runs for the table of stages; of all blocks where it is not there."""
+    """Tokens per second of the reference arm in the runs for the table of stages; of all blocks where it has none."""
     reference = outcome.experiment.equal_to
     seconds = outcome.stages.seconds(reference)
     return outcome.experiment.tokens * len(seconds) / sum(seconds) if seconds else outcome.rate(reference)

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     checking.add_argument(
         "--samplings", action="store_true", help="temperatures 0, 0.7, 1.0, cuts, penalties, a bias; another seed each"
     )
-    parser.set_defaults(usage_error=parser.error)
+    parser.set_defaults(usage_error=parser.error, default_of=parser.get_default)
 
 
 def run(args: argparse.Namespace) -> int:

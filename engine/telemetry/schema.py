@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -51,8 +52,7 @@ def header_row(
 
     content: with the messages and stop strings. Without it a log holds no word of the chat.
     """
-    model = dataclasses.asdict(info)
-    model["path"] = _without_home(model["path"])
+    model = without_home(dataclasses.asdict(info))
     asked = dataclasses.asdict(request)
     # Token ids are words of the chat as well.
     messages, stop, begun = asked.pop("messages"), asked.pop("stop"), asked.pop("begun")
@@ -138,7 +138,7 @@ def round_row(round_: Round, content: bool) -> Row:
 
 
 def notice_row(notice: Notice) -> Row:
-    return {"about": notice.kind, "text": notice.text}
+    return {"about": notice.kind, "text": without_home(notice.text)}
 
 
 def footer_row(finished: Finished, content: bool) -> Row:
@@ -223,7 +223,13 @@ def _in_range(value: _N, name: str) -> _N:
     return value
 
 
-def _without_home(path: str) -> str:
-    """A log is sent to strangers; the account name is not their business."""
-    home = str(Path.home())
-    return "~" + path[len(home) :] if path == home or path.startswith(home.rstrip("/") + "/") else path
+def without_home(value: Any) -> Any:
+    """The same with `~` for the home folder in every text of it: the account name is no stranger's business."""
+    if isinstance(value, dict):
+        return {name: without_home(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(without_home(item) for item in value)
+    if not isinstance(value, str):
+        return value
+    home = str(Path.home()).rstrip("/")
+    return re.sub(rf"(?<![\w.~-]){re.escape(home)}(?![\w.-])", "~", value) if home else value

@@ -119,9 +119,65 @@ def test_other_tokens_fail_whatever_the_speed(
     after[3]["sample"]["tokens"] = [1, 2, 4]
     assert both(raw(PLAIN), after) == 1
     assert "OTHER TOKEN IDS" in capsys.readouterr().out
-    assert both(raw(PLAIN, weights_hash="v"), after) == 0
-    after[1]["prompts"][0]["tokens"] = [5]
-    assert both(raw(PLAIN), after) == 0
+
+
+@pytest.mark.parametrize("what", ["weights", "prompts", "seed", "sampler"])
+def test_records_of_other_work_are_not_compared(
+    both: Callable[[Rows, Rows], int], capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    """Longer prompts once made B "slower", and other weights "faster"."""
+    slow = {name: 2 * seconds for name, seconds in PLAIN.items()}
+    after = raw(slow, weights_hash="v") if what == "weights" else raw(slow)
+    if what == "prompts":
+        after[1]["prompts"][0]["tokens"] = [5]
+    elif what in ("seed", "sampler"):
+        after[0]["task"][what] = 7
+    assert both(raw(PLAIN), after) == 1
+    said = capsys.readouterr()
+    assert "The two records are of different work: " in said.err
+    assert what in said.err
+    assert "slower" not in said.out
+
+
+def test_few_pairs_decide_nothing(both: Callable[[Rows, Rows], int], capsys: pytest.CaptureFixture[str]) -> None:
+    """The interval of one pair is a point, so that any difference was once a verdict."""
+    assert both(raw(PLAIN, pairs=5), raw({**PLAIN, "block 3": 0.9}, pairs=5)) == 0
+    assert "2 are undecided" in capsys.readouterr().out
+    assert both(raw(PLAIN, pairs=6), raw({**PLAIN, "block 3": 0.9}, pairs=6)) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda rows: rows[0].update(version=3), "version 3"),
+        (lambda rows: rows[0].pop("version"), "version None"),
+        (lambda rows: rows[0].update(model=None), "not subscriptable"),
+        (lambda rows: rows[0].update(task=[]), "does not say what was measured"),
+        (lambda rows: rows[2]["sample"].update(seconds=0), "a run of 0.0 seconds"),
+        (lambda rows: rows[2]["sample"].update(seconds=1e999), "a run of inf seconds"),
+        (lambda rows: rows[2].update(arm="x"), "no 'x'"),
+    ],
+)
+def test_a_raw_file_that_says_impossible_things_is_refused_in_words(
+    both: Callable[[Rows, Rows], int],
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[Rows], object],
+    told: str,
+) -> None:
+    """A run of no time, or a header without a model, once ended the program."""
+    odd = raw(PLAIN)
+    change(odd)
+    assert both(odd, raw(PLAIN)) == 1
+    said = capsys.readouterr().err
+    assert "cannot be read as a benchmark's raw file" in said
+    assert told in said
+
+
+def test_a_record_of_the_first_version_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new = store(raw(PLAIN), tmp_path / "b.jsonl")
+    (tmp_path / "a.json").write_text("{}")
+    assert main(["bench", "--compare", str(tmp_path / "a.md"), str(new)]) == 1
+    assert "of an earlier version" in capsys.readouterr().err
 
 
 def test_what_only_one_record_has_is_said(

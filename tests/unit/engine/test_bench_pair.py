@@ -22,6 +22,7 @@ from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_a
 from engine.bench.mlx_lm_arms import mlx_lm_arm, mlx_lm_prefill_arm
 from engine.bench.prefill_arm import HEAD_ROWS, prefill_arm
 from engine.bench.prompts import BENCH, CHECK, Prompt, of_length, read_prompts, read_sets
+from engine.bench.record import _behind
 from engine.bench.rig import DENSE, QUANTIZED, Rig, load_rig
 from engine.bench.sample import Sample
 from engine.bench.shortlist_preset import ShortlistDrafter
@@ -62,6 +63,7 @@ def command(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet = replace(machine.look(), busy=0.0)
     monkeypatch.setattr(machine, "look", lambda: quiet)
     monkeypatch.setattr(machine, "SPREAD_LIMIT", float("inf"))  # two or three pairs of a tiny pair are never steady
+    monkeypatch.setattr(machine, "FEWEST_PAIRS", 1)
 
 
 # -- arms -------------------------------------------------------------------------------------------------
@@ -428,7 +430,8 @@ def test_sets_lengths_and_rest_are_in_the_record(tmp_path: Path) -> None:
         assert f"## Classic decode and MTP, {length} tokens" in text
         assert f"{length - 1} tokens after the first" in text
     assert "code: parser (" in text
-    assert "maths: train (" in text
+    assert "which were not run: code: " in text, "one block, one prompt"
+    assert "maths: train" in text
     assert "0.001 s of rest before every run" in text
     assert "chat: " not in text
 
@@ -450,7 +453,7 @@ def test_figures_that_vary_too_much_are_no_record_unless_told(
     assert bench(tmp_path, "--pairs", "2", "--out", str(out)) == 1
     said = capsys.readouterr().err
     assert "differed from itself by up to" in said
-    assert not out.exists()
+    assert list(out.iterdir()) == []
     kept = Path(said.split("above and in ")[1].split(".md")[0] + ".md")
     assert "not quiet enough" in kept.read_text()
     assert bench(tmp_path, "--pairs", "2", "--out", str(out), "--anyway") == 0
@@ -460,8 +463,103 @@ def test_figures_that_vary_too_much_are_no_record_unless_told(
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--tokens", "1"), ("--pairs", "0"), ("--cooldown", "-1"), ("--check", "--tokens", "4", "5"), ("--set", "x")],
+    [
+        ("--tokens", "1"),
+        ("--tokens", "9", "9"),
+        ("--pairs", "0"),
+        ("--cooldown", "-1"),
+        ("--cooldown", "nan"),
+        ("--cooldown", "inf"),
+        ("--context", "0"),
+        ("--context", "-5"),
+        ("--seed", "-1"),
+        ("--seed", "4294967296"),
+        ("--check", "--tokens", "4", "5"),
+        ("--check", "--temperature", "0.3"),
+        ("--check", "--preset", "pace"),
+        ("--samplings",),
+        ("--progress", "x"),
+        ("--preset", FORCED_QMV, "--set", "code"),
+        ("--compare", "a", "b", "--pairs", "9"),
+        ("--set", "x"),
+    ],
 )
-def test_wrong_usage_of_the_benchmark(arguments: tuple[str, ...]) -> None:
-    with pytest.raises(SystemExit):
+def test_wrong_usage_of_the_benchmark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    """Refused in words before anything is loaded. A context of 0 was once the whole set, -5 a cut of it; an option that
+    does nothing here (`--check --temperature`) was once taken without a word."""
+    monkeypatch.delattr(bench_cli, "load_rig")
+    with pytest.raises(SystemExit) as done:
         main(["bench", *arguments])
+    assert done.value.code == 2
+    assert "pacenote bench: error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["file/out", "file"])
+@pytest.mark.parametrize("preset", ["mtp", FORCED_QMV])
+def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str, preset: str
+) -> None:
+    """It was once found out when all was measured, and the record was lost."""
+    monkeypatch.delattr(bench_cli, "load_rig")
+    (tmp_path / "file").write_text("")
+    assert main(["bench", "--preset", preset, "--out", str(tmp_path / place)]) == 1
+    said = capsys.readouterr().err
+    assert "No record can be written to" in said
+    assert "Nothing was measured." in said
+
+
+@pytest.mark.usefixtures("command")
+def test_too_few_blocks_are_no_record_and_have_no_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One pair once had the 95 % interval [x, x]: an A/A band near 0, and a record."""
+    monkeypatch.setattr(machine, "FEWEST_PAIRS", 6)
+    assert bench(tmp_path, "--pairs", "2", "--out", str(tmp_path / "out")) == 1
+    said = capsys.readouterr()
+    assert "Only 2 blocks: fewer than 6 have no 95 % interval" in said.err
+    assert "none, too few pairs" in said.out
+    assert machine.settled(0.01, 6, anyway=False) == ("", True)
+    assert machine.settled(0.01, 5, anyway=True)[0].endswith("Kept anyway, as asked.")
+
+
+@pytest.mark.usefixtures("command")
+def test_the_page_says_what_its_figures_are_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which prompts ran and how often, how many replies there were, what lies behind their end, whose hook is where."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path.parents[1])  # the pair lies beside this test's folder
+    assert bench(tmp_path, "--pairs", "1", "--out", str(tmp_path / "out")) == 0
+    (page,), (raw,) = (list((tmp_path / "out").glob(f"*{suffix}")) for suffix in (".md", ".jsonl"))
+    text, rows = page.read_text(), [json.loads(line) for line in raw.read_text().splitlines()]
+    assert "1 block, prompts in turn: prompt 1 (" in text
+    assert "Too few blocks for these prompts, which were not run: egg." in text
+    assert "The reference arm wrote 1 different reply;" in text
+    assert "run past an end of reply (EOS)" in text or "None of them runs past an end of reply (EOS)." in text
+    assert str(tmp_path.parents[1]) not in json.dumps([rows[0]["model"], rows[0]["drafters"]])
+    assert rows[0]["model"]["path"].startswith("~/")
+    assert str(tmp_path.parents[1]) not in text.split("## Environment")[1].split("## How")[0]
+    assert re.search(r"\| Pacenote +\| \S+, engine source [0-9a-f]{16} ", text)
+
+    name = "block 2, quantized head"
+    samples = [row["sample"] for row in rows if row["kind"] == "stage sample" and row["arm"] == name]
+    rounds = sum(s["stats"]["rounds"] for s in samples)
+    first = sum(s["first_hook_ms"] for s in samples)
+    hook = (sum(s["stats"]["hook_ms"] for s in samples) - first) / (rounds - len(samples))
+    stages = text.split("### Stages of a round, from extra runs with detailed timing (prompt 1)")[1].split("###")[0]
+    shown = cells(stages, name)
+    assert shown[1:3] == [str(len(samples)), str(rounds)]
+    assert shown[6].split(" ")[0] == f"{hook:.2f}"
+    assert shown[8] == f"{first / len(samples):.2f}"
+    shares = [int(cell.split("(")[1].rstrip("%)")) for cell in shown[3:8]]
+    assert abs(sum(shares) - 100) <= 2
+    classic = [row["sample"]["seconds"] for row in rows if row["kind"] == "stage sample" and row["arm"] == "classic"]
+    assert len(classic) == len(samples), "the bound is a ratio of runs in the same blocks"
+    ms = sum(s["stats"][stage] for s in samples for stage in ("verify_ms", "rollback_ms", "host_ms"))
+    assert shown[9] == f"{(5 * len(samples) / ms * 1e3) / (5 * len(classic) / sum(classic)):.2f}"
+
+
+def test_what_lies_behind_the_end_of_a_reply_is_counted() -> None:
+    """An end as the very last token leaves nothing behind it."""
+    told = _behind({("a", (1, 2, 9, 4, 5)), ("b", (1, 2, 3, 4, 9)), ("c", (1, 2, 3, 4, 5))}, frozenset({9}))
+    assert told == "2 of them run past an end of reply (EOS); 13% of their tokens lie behind one."
+    assert _behind({("a", (1, 2))}, frozenset({9})) == "None of them runs past an end of reply (EOS)."

@@ -114,10 +114,35 @@ def test_no_word_of_the_chat_unless_asked(path):
     assert reply.footer["answer"] == SECRET
 
 
-def test_the_account_name_stays_at_home(path, monkeypatch):
+@pytest.mark.parametrize(
+    ("given_", "shown"),
+    [
+        ("/home/ada/m", "~/m"),
+        ("/home/ada", "~"),
+        ("/home/adam/m", "/home/adam/m"),
+        ("org/name", "org/name"),
+        ("/mnt/home/ada/m", "/mnt/home/ada/m"),
+        ("No head in /home/ada/m, /home/ada/n.", "No head in ~/m, ~/n."),
+    ],
+)
+def test_the_account_name_stays_at_home(monkeypatch, given_, shown):
     monkeypatch.setattr(Path, "home", lambda: Path("/home/ada"))
-    for given_, shown in (("/home/ada/m", "~/m"), ("/home/adam/m", "/home/adam/m"), ("org/name", "org/name")):
-        assert schema._without_home(given_) == shown
+    assert schema.without_home({"x": [given_, 3, None]}) == {"x": [shown, 3, None]}
+
+
+def test_no_path_in_a_header_tells_the_account_name(path, monkeypatch):
+    """That of the drafter, and the reason why there is none, once did."""
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/ada"))
+    at_home = dataclasses.replace(
+        INFO,
+        path="/home/ada/m",
+        drafter=dataclasses.replace(INFO.drafter, source="/home/ada/h"),
+        drafter_reason="/home/ada/h is no head.",
+    )
+    log = SessionLog(path)
+    log.begin(at_home, REQUEST, ENVIRONMENT, CONDITIONS)
+    log.flush()
+    assert "ada" not in path.read_text()
 
 
 def test_notices_and_a_reply_stopped_while_reading(path):
