@@ -429,8 +429,8 @@ def test_sets_lengths_and_rest_are_in_the_record(tmp_path: Path) -> None:
     for length in (4, 6):
         assert f"## Classic decode and MTP, {length} tokens" in text
         assert f"{length - 1} tokens after the first" in text
-    assert "code: parser (" in text
-    assert "which were not run: code: " in text, "one block, one prompt"
+    assert "code: fibonacci (" in text
+    assert "which were not run: code: parser, code: query, maths: product" in text, "one block, one prompt"
     assert "maths: train" in text
     assert "0.001 s of rest before every run" in text
     assert "chat: " not in text
