@@ -79,7 +79,7 @@ def name_of(folder: Path) -> str:
     repo = folder.parent.parent.name
     if folder.parent.name == "snapshots" and repo.startswith("models--"):
         return repo.removeprefix("models--").replace("--", "/", 1)
-    return folder.name or str(folder)
+    return folder.name if folder.is_absolute() and folder.name else str(folder)  # not absolute: a repo on the hub
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import mlx.core as mx
 from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint
 from engine.checkpoint.head_shapes import EXPERTS, NORMS, STACKED, ExpertLayout, expert_layout, is_moe
-from engine.checkpoint.inventory import Unfit, check_norms, check_schemes, check_tensors
+from engine.checkpoint.inventory import Unfit, check_finite, check_norms, check_schemes, check_tensors
 from engine.checkpoint.kind import find_prefix, is_standalone
 from engine.checkpoint.safetensors_header import TensorEntry
 from engine.errors import CheckpointError
@@ -71,6 +71,7 @@ def read_head(checkpoint: Checkpoint, text_config: Mapping[str, Any]) -> HeadTen
             for norm in NORMS:
                 weights[f"{norm}.weight"] = weights[f"{norm}.weight"] + 1.0
         check_schemes(weights, plan, text_config)
+        check_finite(weights)
         check_norms(weights, shifted_here=prefix is not None)
     except Unfit as error:
         raise CheckpointError(

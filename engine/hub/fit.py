@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.backend import Backend, Device, detect
 from engine.checkpoint.folder import Checkpoint, open_folder
 from engine.checkpoint.head_shapes import is_moe
-from engine.checkpoint.kind import require_family
+from engine.checkpoint.kind import require_target
 from engine.checkpoint.locate import demo_head, demo_target, locate
 from engine.checkpoint.sizes import language_model, sizes
 from engine.errors import CheckpointError, KnownError
@@ -113,7 +113,7 @@ def _fit_checkpoints(
     quantize_head: bool | None,
     why_none: str,
 ) -> Fit:
-    require_family(target)
+    require_target(target)
     config = target.text_config
     held_sizes = sizes({e.name: e for e in language_model(target.tensors)}, target.quantization())
     backend = detect(dense_bytes=held_sizes.dense_bf16, experts=is_moe(config))

@@ -75,7 +75,7 @@ BROKEN_TARGETS = {
     ),
     "more layers than tensors": (
         lambda f: edit_config(f, lambda c: c["text_config"].update(num_hidden_layers=8)),
-        "do not fit its configuration",
+        "says 8 layers; its tensors make 4",
     ),
     "a size is null": (
         lambda f: edit_config(f, lambda c: c["text_config"].update(num_key_value_heads=None)),

@@ -145,6 +145,17 @@ def put(lying: Lying, name: str, w: mx.array) -> None:
     lying.weights[lying.prefix + name] = w
 
 
+def poison(lying: Lying) -> None:
+    """One value that is no number, where this layout keeps o_proj: its scales, its fp8 bytes, or itself."""
+    name = first_matrix(lying)
+    scales = f"{name.removesuffix('.weight')}.scales"
+    where = scales if scales in lying.weights else name
+    held = lying.weights[where]
+    flat = held.reshape(-1)
+    flat[3] = 0x7F if held.dtype == mx.uint8 else float("nan")  # 0x7F: NaN in E4M3
+    lying.weights[where] = flat.reshape(held.shape)
+
+
 BROKEN: dict[str, tuple[Callable[[Lying], object], str]] = {
     "missing norm": (lambda c: c.weights.pop(f"{c.prefix}layers.0.self_attn.k_norm.weight"), r"k_norm\.weight"),
     "missing matrix": (lambda c: c.weights.pop(first_matrix(c)), r"o_proj\.weight"),
@@ -162,6 +173,7 @@ BROKEN: dict[str, tuple[Callable[[Lying], object], str]] = {
         r"norm\.weight has type I32",
     ),
     "wrong shape": (lambda c: another_shape(c, first_matrix(c)), r"o_proj\.weight has shape \[64, 96\]"),
+    "a value that is no number": (poison, r"o_proj\.(weight|scales) holds values that are no numbers"),
     "unreadable scheme": (
         lambda c: c.config.update(quantization={"bits": "four", "group_size": 64}),
         "quantization in its config.json cannot be read",
@@ -288,6 +300,13 @@ def test_what_no_converter_should_write_is_refused_by_name(fault: str, tmp_path:
     breaking(lying)
     with pytest.raises(CheckpointError, match=words):
         read(write(tmp_path / "head", lying), shape)
+
+
+def test_more_experts_than_tensors_are_refused_without_counting_them(tmp_path: Path) -> None:
+    """Was: the names of 2^40 experts were made one by one."""
+    head = write(tmp_path / "head", inside(MOE, "mtp.", per_expert))
+    with pytest.raises(CheckpointError, match=r"too few for 1,099,511,627,776 experts"):
+        read_head(open_folder(head), {**MOE.text_config(), "num_experts": 2**40})
 
 
 def test_a_dense_head_for_a_mixture_and_the_other_way_round(tmp_path: Path) -> None:

@@ -76,6 +76,34 @@ def test_a_damaged_catalogue_is_a_sentence(text: str, tmp_path: Path) -> None:
         catalogue(tmp_path / "catalogue.toml")
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("bytes", '"14 GB"'), ("bytes", "-1"), ("bytes", "true"), ("context", "1.5"), ("acceptance", '"high"'),
+        ("acceptance", "66.0"), ("acceptance", "nan"), ("target", '"no-owner"'), ("target", '""'), ("head", '"a/b/c"'),
+        ("original", '""'), ("checked", '"yes"'), ("name", "3"), ("surplus", "1"),
+    ],
+)  # fmt: skip
+def test_a_malformed_entry_is_named(field: str, value: str, tmp_path: Path) -> None:
+    """Was: read as it stood, to fail in a traceback where it was shown; and "yes" passed for a day of comparison."""
+    good = {
+        "name": '"x"', "target": '"a/b"', "head": '""', "original": '"a/c"', "quantization": '"4-bit"', "bytes": "1",
+        "head_bytes": "1", "context": "1", "acceptance": "0.5", "acceptance_block": "2", "licence": '"mit"',
+        "source": '"y"', "checked": '"2026-11-29"',
+    }  # fmt: skip
+    file = tmp_path / "catalogue.toml"
+
+    def write(entry: dict[str, str]) -> None:
+        file.write_text("[[pair]]\n" + "\n".join(f"{key} = {text}" for key, text in entry.items()))
+
+    write(good)
+    assert catalogue(file)[0].acceptance == 0.5
+    write({**good, field: value})
+    with pytest.raises(KnownError, match="cannot be read") as caught:
+        catalogue(file)
+    assert "entry 1" in caught.value.detail or "isoformat" in caught.value.detail
+
+
 def test_an_entry_that_holds_has_no_problems(hub: FakeHub) -> None:
     found = check(connection(hub), entry(hub))
     assert found.problems == ()

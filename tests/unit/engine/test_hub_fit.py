@@ -22,6 +22,7 @@ from engine.hub.connection import Connection, Patience
 from engine.hub.errors import HubError
 from engine.hub.fit import fit, fit_of, require_fit
 from engine.hub.headers import inspect_repo
+from engine.hub.hub import Hub
 from engine.hub.need import head_tensors, need_of
 from engine.hub.types import DoesNotFit, Fit, FitVerdict, Need
 from engine.loading import load_drafter, load_pair
@@ -196,6 +197,34 @@ def test_a_number_that_is_none_is_refused_in_words(
     (target / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match=r"config\.json of target cannot be read"):
         require_fit(options)
+
+
+@pytest.mark.parametrize("layers", [5, 2**40, float("inf")])
+def test_more_layers_than_there_are_tensors_for_are_refused_before_they_are_built(
+    layers: float, tmp_path: Path
+) -> None:
+    """Was: "load anyway" built 2^40 layers without end."""
+    target = write_target(tmp_path / "target", SHAPE, bits=4)
+    config = json.loads((target / "config.json").read_text())
+    config["text_config"]["num_hidden_layers"] = layers
+    (target / "config.json").write_text(json.dumps(config))
+    for options in (LoadOptions(target=str(target)), LoadOptions(target=str(target), load_anyway=True)):
+        with pytest.raises(CheckpointError, match=f"says {layers:,} layers; its tensors make {SHAPE.layers}"):
+            load_pair(options, lambda step: None, threading.Event())
+
+
+def test_what_cannot_be_run_does_not_fit_either(empty_hub: FakeHub, tmp_path: Path) -> None:
+    """Was: a Llama and a head alone "fit", by the terminal and by the window's question to the hub."""
+    hub, files = Hub(tmp_path / "heads", endpoint=empty_hub.endpoint), tmp_path / "target"
+    write_target(files, SHAPE, bits=4)
+    config = json.loads((files / "config.json").read_text())
+    for kind, words in (("llama", "is a llama model"), ("qwen3_5_mtp", "is an MTP head, not a model")):
+        (files / "config.json").write_text(json.dumps({**config, "model_type": kind}))
+        empty_hub.add("owner/model", files)
+        with pytest.raises(CheckpointError, match=f"owner/model {words}"):
+            hub.fit_remote("owner/model", "", threading.Event())
+        with pytest.raises(CheckpointError, match=f"target {words}"):
+            fit_of(LoadOptions(target=str(files)))
 
 
 def test_it_says_the_live_memory_of_this_machine() -> None:

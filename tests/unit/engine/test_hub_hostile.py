@@ -24,9 +24,11 @@ from engine.hub.connection import Connection, Patience
 from engine.hub.download import discard, download
 from engine.hub.errors import DiskFull, HubError
 from engine.hub.headers import inspect_repo
+from engine.hub.hub import Hub
 from engine.hub.local import find_local
 from engine.hub.types import DownloadProgress, Step
 from tests.support.fake_hub import FakeHub, FakeRepo, Fault, sha256
+from tests.support.tiny_pair import Shape, write_target
 
 REPO = "owner/model"
 COMMIT = "c0ffee" + 34 * "0"
@@ -273,3 +275,59 @@ def test_what_to_type_is_in_the_sentence() -> None:
     with pytest.raises(CheckpointError) as caught:
         locate("owner/never-seen")
     assert "pacenote download owner/never-seen" in caught.value.todo
+
+
+def test_a_model_that_this_program_cannot_run_is_told_before_it_is_fetched(hub: FakeHub, tmp_path: Path) -> None:
+    """Was: fetched whole by the window, after which its line was gone without a word."""
+    hub.repos[REPO].files["config.json"] = b'{"model_type": "llama"}'
+    with pytest.raises(HubError, match="owner/model is a llama model") as caught:
+        Hub(tmp_path / "heads", endpoint=hub.endpoint).download(REPO, threading.Event(), lambda step: None)
+    assert "Qwen3.5 family" in caught.value.todo
+    assert not [s for s in hub.seen if s.origin == "storage"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("llama", "note      it is a llama model; Pacenote runs the Qwen3.5 family only"),
+        ("qwen3_5_mtp", f"use it    pacenote chat --model MODEL --drafter {REPO}"),
+        ("qwen3_5_moe", f"use it    pacenote chat --model {REPO}"),
+    ],
+)
+def test_the_command_says_what_can_be_done_with_what_it_fetched(
+    kind: str, words: str, hub: FakeHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Was: "pacenote chat --model" for whatever it was."""
+    monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+    hub.repos[REPO].files["config.json"] = json.dumps({"model_type": kind}).encode()
+    assert main(["download", REPO]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == words
+
+
+def test_one_broken_model_does_not_end_the_list(
+    hub: FakeHub, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Was: the command stopped at the first model of which nobody knows whether it fits, catalogue and all."""
+    folder = write_target(tmp_path / "target", Shape(), bits=4)
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["linear_num_key_heads"] = "many"
+    (folder / "config.json").write_text(json.dumps(config))
+    hub.add(REPO, folder)
+    download(connection(hub), REPO)
+    assert main(["models"]) == 0
+    said = capsys.readouterr().out
+    assert "cannot be used: A number in the config.json of owner/model cannot be read" in said
+    assert "Catalogue" in said
+    monkeypatch.setattr("engine.hub.catalogue.FILE", tmp_path / "nowhere.toml")
+    assert main(["models"]) == 1
+    told = capsys.readouterr()
+    assert "owner/model" in told.out, "what is here does not hang on the catalogue"
+    assert "cannot be read" in told.err
+
+
+@pytest.mark.parametrize("tokens", ["0", "-5", "many"])
+def test_a_context_is_a_number_of_tokens(tokens: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Was: "needs about 756 KiB at -5 tokens"."""
+    with pytest.raises(SystemExit):
+        main(["models", f"--context={tokens}"])
+    assert "--context" in capsys.readouterr().err
