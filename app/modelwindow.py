@@ -31,6 +31,8 @@ class ModelWindow(Frame):
         loader.failed.connect(self._on_load_failed)
         services.settings_changed.connect(self._on_settings)
         services.settings_failed.connect(self.on_error)
+        for view in (self.panel, self.strip):
+            view.badge.again.connect(self.probe_again)
 
     @Slot()
     def refresh_live(self) -> None:
@@ -60,6 +62,13 @@ class ModelWindow(Frame):
         self._load_error = None
         self.banner.hide()
         self.services.load()
+
+    @Slot()
+    def probe_again(self) -> None:
+        """Load the model again and check its exactness anew: caches computed under another verdict must not stay."""
+        self._load_error = None
+        self.banner.hide()
+        self.services.load(probe_again=True)
 
     @Slot()
     def open_settings(self) -> None:

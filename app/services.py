@@ -80,9 +80,9 @@ class Services(QObject):
             self.paths.kept_chat.unlink(missing_ok=True)
         return None
 
-    def load(self, *, anyway: bool = False) -> None:
-        """anyway: also what does not fit in memory."""
-        self.loader.load(replace(self.settings.load_options(), load_anyway=anyway))
+    def load(self, *, anyway: bool = False, probe_again: bool = False) -> None:
+        """anyway: also what does not fit in memory. probe_again: see `LoadOptions`."""
+        self.loader.load(replace(self.settings.load_options(), load_anyway=anyway, probe_again=probe_again))
 
     def _held(self) -> int:
         """Bytes that the model in use would give back."""
@@ -96,7 +96,8 @@ class Services(QObject):
             return False
         if loaded.max_block < wanted.max_block:
             return True  # a wider block than was probed
-        return replace(loaded, max_block=wanted.max_block, load_anyway=wanted.load_anyway) != wanted
+        # How it was loaded, once, is no setting.
+        return replace(loaded, max_block=wanted.max_block, load_anyway=False, probe_again=False) != wanted
 
     @Slot()
     def _on_model(self) -> None:

@@ -223,7 +223,7 @@ def _decide(
     report(LoadProgress("Checking exactness"))
     widths = tuple(range(2, options.max_block + 1))
     key = cache.verdict_key(weights_hash, target.backend, target.dtype, widths)
-    decision = cache.recall(key)
+    decision = None if options.probe_again else cache.recall(key)
     if decision is not None and ladder.holds(target, decision, widths):
         ladder.engage(target, decision.engaged)
     else:

@@ -145,6 +145,7 @@ class LoadOptions:
     max_block: widest block that is probed, and so the widest that may be used, 2 to MAX_BLOCK.
     boundary_bytes: memory that chats may be kept in between turns. None: from the device's working set.
     load_anyway: load also what needs more memory than is free. The system may page, or end this program.
+    probe_again: check exactness anew, whatever an earlier load found.
     """
 
     target: str | None = None
@@ -154,6 +155,7 @@ class LoadOptions:
     max_block: int = 5
     boundary_bytes: int | None = None
     load_anyway: bool = False
+    probe_again: bool = False
 
     def __post_init__(self) -> None:
         if not 2 <= self.max_block <= MAX_BLOCK:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPoint, Qt, Slot
+from PySide6.QtCore import QPoint, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -45,7 +45,12 @@ WORDS = {
 
 
 class Badge(QPushButton):
-    """Click it for the reason."""
+    """Click it for the reason.
+
+    again: the user wants the probe to be run once more.
+    """
+
+    again = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -83,15 +88,23 @@ class Badge(QPushButton):
 
     @Slot()
     def open_popover(self) -> None:
-        self.popover = Popover(explain(self._info), self)
+        info = self._info
+        again = info is not None and info.drafter is not None  # else there is nothing to check
+        self.popover = Popover(explain(info), self, "Run again" if again else "")
+        self.popover.acted.connect(self.again)
+        if info is not None and info.verdict.seconds:
+            took = figures.seconds(info.verdict.seconds)
+            self.popover.button.setToolTip(f"Loads the model again and compares anew, which took {took} the last time")
         self.popover.move(self.mapToGlobal(QPoint(0, self.height() + 4)))
         self.popover.show()
 
 
 class Popover(QFrame):
-    """A few sentences over the window; a click elsewhere or Esc closes it."""
+    """A few sentences over the window, and perhaps one button; a click elsewhere or Esc closes it."""
 
-    def __init__(self, text: str, parent: QWidget) -> None:
+    acted = Signal()
+
+    def __init__(self, text: str, parent: QWidget, action: str = "") -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
         use_class(self, "popover")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -103,6 +116,15 @@ class Popover(QFrame):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(14, 12, 14, 12)
         layout.addWidget(self.label)
+        self.button = QPushButton(action)
+        self.button.setVisible(bool(action))
+        self.button.clicked.connect(self._act)
+        layout.addWidget(self.button, alignment=Qt.AlignmentFlag.AlignLeft)
+
+    @Slot()
+    def _act(self) -> None:
+        self.acted.emit()
+        self.close()
 
 
 def _words(info: EngineInfo | None) -> Words:

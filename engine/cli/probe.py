@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine import ExactnessState
@@ -17,12 +18,15 @@ HELP = "check on this device that a verify block gives the bytes of single steps
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
+    parser.add_argument(
+        "--again", action="store_true", help="measure anew; default: what an earlier load found is taken"
+    )
     parser.add_argument("--explain", action="store_true", help="name the operations whose bytes depend on the width")
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns 0 when an exact kernel is engaged, 1 when the engine declined or there is no drafter."""
-    options = load_options(args)
+    options = replace(load_options(args), probe_again=args.again)
     pair = load_bare_pair(options)
     info, verdict = pair.info, pair.info.verdict
     print(f"model    {info.name} ({info.weights_hash})")
@@ -30,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"verdict  {verdict.state.value}{f', kernel {verdict.kernel}' if verdict.kernel else ''}")
     print(f"reason   {verdict.reason}")
     if verdict.cached:
-        print(f"took     nothing: kept from an earlier run, which took {verdict.seconds:.1f} s")
+        print(f"took     nothing: kept from an earlier run, which took {verdict.seconds:.1f} s; --again measures anew")
     elif verdict.inputs:
         print(f"took     {verdict.seconds:.1f} s of {info.load_seconds:.1f} s loading")
     if args.explain:

@@ -19,8 +19,21 @@ from app.panel.meter import CLASSIC_SAMPLES, Meter, stats_dict
 from app.panel.panel import Panel
 from app.panel.words import STAGES, classic_text, drafter_text, speedup_text, why_text, width_text
 from app.replay import DEMO_INFO, ScriptedEngine, stats_of
+from app.services import Services
 from app.window import MainWindow
-from engine import ExactnessState, Message, Notice, PrefillProgress, Request, Round, Speculation, Verdict
+from engine import (
+    EngineInfo,
+    ExactnessState,
+    KnownError,
+    Message,
+    Notice,
+    PrefillProgress,
+    Request,
+    Round,
+    Speculation,
+    Verdict,
+)
+from tests.unit.app.fakes import FakeLoader
 
 
 @st.composite
@@ -352,3 +365,52 @@ def test_the_panel_can_be_docked_and_undocked_and_stays_so(qtbot: QtBot, window:
     window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, window.dock)
     window.restore_geometry()
     assert window.dockWidgetArea(window.dock) is Qt.DockWidgetArea.LeftDockWidgetArea
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_the_probe_can_be_run_again_from_the_badge(
+    qtbot: QtBot, window: MainWindow, services: Services, floating: bool
+) -> None:
+    """The model is loaded again with nothing kept; afterwards no setting waits for a reload."""
+    if floating:
+        window.dock.float.click()
+    badge = window.panel.badge
+    badge.open_popover()
+    assert badge.popover is not None
+    assert badge.popover.button.text() == "Run again"
+    assert "compares anew, which took 2.4 s" in badge.popover.button.toolTip()
+    former = services.loader.info
+    assert services.loader.options is not None
+    assert not services.loader.options.probe_again
+    with qtbot.waitSignal(services.loader.changed):
+        badge.popover.button.click()
+        assert services.loader.loading
+    assert services.loader.options.probe_again
+    assert services.loader.info is not former or services.loader.info == former
+    assert not services.reload_pending()
+
+
+def test_the_strip_offers_the_probe_as_well_and_a_failed_one_leaves_the_model(
+    qtbot: QtBot, window: MainWindow, services: Services, loader: FakeLoader
+) -> None:
+    loader.fail = KnownError("The model is gone.", todo="Open another one.")
+    former = services.loader.info
+    with qtbot.waitSignal(services.loader.failed):
+        window.strip.badge.again.emit()
+    assert services.loader.info is former
+    window.reload_model()
+    qtbot.waitUntil(lambda: not services.loader.loading)
+    assert services.loader.options is not None
+    assert not services.loader.options.probe_again, "it is asked for once"
+
+
+@pytest.mark.parametrize("info", [None, dataclasses.replace(DEMO_INFO, drafter=None, drafter_reason="There is none.")])
+def test_where_nothing_can_be_probed_nothing_offers_it(qtbot: QtBot, info: EngineInfo | None) -> None:
+    badge = Badge()
+    qtbot.addWidget(badge)
+    badge.show_info(info)
+    badge.show()
+    badge.open_popover()
+    assert badge.popover is not None
+    assert badge.popover.button.isHidden()
+    badge.popover.close()

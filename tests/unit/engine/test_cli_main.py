@@ -169,6 +169,19 @@ def test_probe_prints_the_verdict(loaded: Pair, capsys: pytest.CaptureFixture[st
         assert f"width {width}  every operation gives the bytes of single rows" in said
 
 
+def test_probe_measures_anew_when_asked(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A kept verdict says so, and how to get another."""
+    asked = []
+    kept = replace(pair, info=replace(pair.info, verdict=replace(pair.info.verdict, cached=True)))
+    monkeypatch.setattr(probe, "load_bare_pair", lambda options: (asked.append(options.probe_again), kept)[1])
+    assert main(["probe"]) == 0
+    assert "--again measures anew" in capsys.readouterr().out
+    assert main(["probe", "--again"]) == 0
+    assert asked == [False, True]
+
+
 def test_probe_fails_where_the_engine_declined(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

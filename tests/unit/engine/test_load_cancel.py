@@ -55,3 +55,20 @@ def test_stop_inside_the_probe_ends_it_with_the_block_that_runs(
     with pytest.raises(LoadCancelled):
         load(LoadOptions(target, head), None, cancel)
     assert len(blocks) == 3
+
+
+def test_a_kept_verdict_is_taken_unless_the_probe_is_asked_for_again(
+    tiny_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what it finds then is kept in place of the former one."""
+    target, head = map(str, tiny_folders)
+    load(LoadOptions(target, head)).close()  # it is kept now, if it was not
+    engine = load(LoadOptions(target, head))
+    assert engine.info.verdict.cached
+    engine.close()
+    remembered = []
+    monkeypatch.setattr(cache, "remember", lambda key, decision: remembered.append(decision))
+    engine = load(LoadOptions(target, head, probe_again=True))
+    assert not engine.info.verdict.cached
+    assert [decision.verdict for decision in remembered] == [engine.info.verdict]
+    engine.close()
