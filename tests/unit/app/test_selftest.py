@@ -187,11 +187,10 @@ def test_a_report_without_qt_and_without_a_home(tmp_path: Path) -> None:
 # -- the dialog --------------------------------------------------------------------------------------------
 
 
-def prints(text: str, code: int = 0, more: str = "pass") -> Any:
+def prints(text: str, code: int = 0, before: str = "pass", after: str = "pass") -> Any:
     """A command that prints a report and writes it as JSON, like the real one."""
-    body = (
-        f"import sys, pathlib; print({text!r}); pathlib.Path(sys.argv[1]).write_text('{{}}'); {more}; sys.exit({code})"
-    )
+    report = f"print({text!r}, flush=True); pathlib.Path(sys.argv[1]).write_text('{{}}')"
+    body = f"import pathlib, signal, sys, time; {before}; {report}; {after}; sys.exit({code})"
     return lambda file: [sys.executable, "-c", body, file]
 
 
@@ -222,10 +221,10 @@ def test_the_report_is_shown_copied_and_saved(
 def test_closing_the_dialog_ends_the_process_as_ctrl_c_does(qtbot: QtBot, tmp_path: Path) -> None:
     """So that it can end its own child; one that does not listen is killed."""
     note = tmp_path / "interrupted"
-    told = f"signal.signal(signal.SIGINT, lambda *_: (open({str(note)!r}, 'w').close(), sys.exit()))"
+    listen = f"signal.signal(signal.SIGINT, lambda *_: (open({str(note)!r}, 'w').close(), sys.exit()))"
     # Not signal.pause: a signal that comes just before it would be slept through.
-    more = f"import signal, time; {told}; sys.stdout.flush(); [time.sleep(0.02) for _ in range(6000)]"
-    dialog = SelfTestDialog(command=prints("first line", more=more))
+    wait = "[time.sleep(0.02) for _ in range(6000)]"
+    dialog = SelfTestDialog(command=prints("first line", before=listen, after=wait))
     qtbot.addWidget(dialog)
     dialog.show()
     qtbot.waitUntil(lambda: "first line" in dialog.report.toPlainText(), timeout=20_000)
@@ -245,7 +244,7 @@ def test_a_command_that_does_not_start_is_said(qtbot: QtBot) -> None:
 def test_the_menu_opens_one_dialog_and_the_window_takes_it_along(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.selftestdialog._command", prints("a", more="import signal; signal.pause()"))
+    monkeypatch.setattr("app.selftestdialog._command", prints("a", after="signal.pause()"))
     window.actions_by_key["self_test"].trigger()
     first = window.self_test_dialog
     window.actions_by_key["self_test"].trigger()
