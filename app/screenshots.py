@@ -265,7 +265,7 @@ def models(studio: Studio) -> None:
     studio.take_models("models")
     dialog = studio.window.models
     assert dialog is not None  # opened above
-    dialog.scroll_to("mlx-community/Qwen3.5-27B-4bit")
+    dialog.list.scroll_to("mlx-community/Qwen3.5-27B-4bit")
     studio.take_models("models-gated")
     hub.go_on.set()
     dialog.close()

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from engine import CataloguePair, DownloadProgress, Fit
 
+DEMO = ""
+"""Key of the demo pair, as it is in the settings."""
+
 
 class State(StrEnum):
     HERE = "on this computer"

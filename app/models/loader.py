@@ -39,6 +39,8 @@ class ModelLoader(QObject):
         self.refused: LoadOptions | None = None
         """What was not loaded because it does not fit."""
         self._wanted = LoadOptions()
+        self._asked: dict[int, LoadOptions] = {}
+        """Of loads that have not ended, by generation."""
         self.progress: LoadProgress | None = None
         self._tick = QTimer(self)
         self._tick.setInterval(SLOW_TICK_MS)
@@ -54,6 +56,14 @@ class ModelLoader(QObject):
         return time.monotonic() - self._started if self.loading else 0.0
 
     @property
+    def stage(self) -> str:
+        """What the present load is at, in words."""
+        if self.progress is not None:
+            return self.progress.stage
+        # The engine does one thing at a time: a reply that is being written is written to its end, or stopped.
+        return "starting" if self.info is None else "waits until the reply is written"
+
+    @property
     def wanted_name(self) -> str:
         """The model that is being loaded, as the user named it."""
         target = self._wanted.target
@@ -65,6 +75,7 @@ class ModelLoader(QObject):
         self._wanted = options
         self.refused = None
         self._generation = self._numbers.next()
+        self._asked[self._generation] = options
         self._started = time.monotonic()
         self.progress = None
         self._tick.start()
@@ -85,33 +96,31 @@ class ModelLoader(QObject):
     @Slot(list)
     def on_events(self, batch: list[Envelope]) -> None:
         for envelope in batch:
-            if isinstance(envelope.event, Unloaded):
+            event, mine = envelope.event, self.loading and envelope.ids.generation == self._generation
+            if isinstance(event, Unloaded):
                 self.info = self.options = None
-                self._measured(envelope.event)
-                self.changed.emit()
-                continue
-            if envelope.ids.generation != self._generation or not self.loading:
-                # A cancelled load may still have finished; then that is the model in use.
-                if isinstance(envelope.event, Loaded):
-                    self.info = envelope.event.info
-                    self._measured(envelope.event)
-                    self.changed.emit()
-                continue
-            event = envelope.event
-            if isinstance(event, LoadProgress):
-                self.progress = event
-                self.progressed.emit()
-            elif isinstance(event, Loaded):
-                self._end()
-                self.info, self.options = event.info, self._wanted
                 self._measured(event)
                 self.changed.emit()
+            elif isinstance(event, Loaded):
+                # Also of a load that was cancelled too late: then that is the model in use.
+                self.info, self.options = event.info, self._asked.pop(envelope.ids.generation, self._wanted)
+                self._measured(event)
+                if mine:
+                    self._end()
+                self.changed.emit()
             elif isinstance(event, LoadFailed):
-                self._end()
-                self._on_failed(event)
+                self._asked.pop(envelope.ids.generation, None)
+                if mine:
+                    self._end()
+                    self._on_failed(event)
+            elif isinstance(event, LoadProgress) and mine:
+                self.progress = event
+                self.progressed.emit()
 
     def _on_failed(self, event: LoadFailed) -> None:
         self.info = event.current
+        if event.current is None:
+            self.options = None
         if event.cancelled:
             self.changed.emit()
             return

@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 import os
-import platform
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
-from PySide6.QtGui import QGuiApplication
 
 from app.errorcard import as_dict
-from app.models.entry import ORDER, Entry, State, name_of
+from app.models.badge import show_share
+from app.models.entry import DEMO, Entry
 from app.models.jobs import Jobs, Tell
+from app.models.ledger import Ledger, Looked
 from app.models.own import OwnFolders
 from app.models.token import TokenStore
 from engine import (
     CataloguePair,
     DownloadProgress,
     Fit,
-    Found,
     Hub,
     HubError,
     KnownError,
     LoadCancelled,
     LoadOptions,
-    LocalModel,
 )
 
 LOOK, TOKEN, FIT = "look", "token", "fit "
-DEMO = ""
-"""Key of the demo pair, as it is in the settings."""
 CONTEXTS = (4096, 8192, 32_768, 131_072)
 _WANTS_ACCESS = (401, 403)
-
-
-@dataclass(frozen=True)
-class Looked:
-    pairs: tuple[CataloguePair, ...]
-    found: Found
-    fits: dict[str, Fit | str]
 
 
 class Shelf(QObject):
@@ -65,13 +53,8 @@ class Shelf(QObject):
         self._own = own
         self._tokens = tokens or TokenStore()
         self._token_asked = threading.Event()
-        self._looked = Looked((), Found(), {})
-        self._wanted: dict[str, CataloguePair | None] = {}
-        self._progress: dict[str, DownloadProgress] = {}
-        self._errors: dict[str, tuple[dict[str, str], bool]] = {}
-        self._remote: dict[str, Fit | str] = {}
+        self._ledger = Ledger()
         self._unwanted: set[str] = set()
-        self._stopping: set[str] = set()
         self._again = False
         self.held: Callable[[], int] = lambda: 0
         """Bytes that the model in use gives back when another takes its place."""
@@ -86,26 +69,14 @@ class Shelf(QObject):
     @property
     def looked(self) -> bool:
         """Whether anybody asked what is here."""
-        return bool(self._looked.fits)
+        return bool(self._ledger.looked.fits)
 
     @property
     def looking(self) -> bool:
         return self.jobs.running(LOOK)
 
     def entries(self) -> list[Entry]:
-        """First what is here, then what is on its way, then the catalogue."""
-        found, pairs = self._looked.found, {pair.target: pair for pair in self._looked.pairs}
-        kept = {begun.repo: begun.kept for begun in found.begun}
-        here = [self._demo(), *(self._local(model, pairs.get(model.place)) for model in found.models)]
-        away = [self._away(key, pair, kept) for key, pair in (pairs | self._others(kept, pairs)).items()]
-        broken = [
-            Entry(b.place, b.place, State.BROKEN, error={"what": b.reason, "kept": "", "todo": "", "detail": ""})
-            for b in found.unusable
-            if b.place not in kept
-        ]
-        names = {entry.key for entry in (*here, *broken)}
-        shown = [self._with_job(e) for e in (*here, *broken, *(e for e in away if e.key not in names))]
-        return sorted(shown, key=lambda entry: ORDER.index(entry.state))
+        return self._ledger.entries(self.jobs.running)
 
     def entry(self, key: str) -> Entry | None:
         return next((entry for entry in self.entries() if entry.key == key), None)
@@ -118,13 +89,18 @@ class Shelf(QObject):
         context, held, folders = self.context, self.held(), self._own.load()
 
         def look(stop: threading.Event, tell: Tell) -> Looked:
-            pairs = self.hub.catalogue()
+            pairs: tuple[CataloguePair, ...] = ()
+            problem: KnownError | None = None
+            try:
+                pairs = self.hub.catalogue()
+            except KnownError as error:
+                problem = error  # what is here can be loaded all the same
             found = self.hub.local(pairs, folders)
             fits: dict[str, Fit | str] = {DEMO: self._fit(LoadOptions(), context, held)}
             for model in found.models:
                 options = LoadOptions(target=model.place, head=model.head or None)
                 fits[model.place] = self._fit(options, context, held)
-            return Looked(pairs, found, fits)
+            return Looked(pairs, found, fits, problem)
 
         # Asked while it looks: look once more, what it saw may be old.
         self._again = not self.jobs.start(LOOK, look)
@@ -132,7 +108,7 @@ class Shelf(QObject):
 
     def set_context(self, tokens: int) -> None:
         self.context = tokens
-        self._remote.clear()
+        self._ledger.remote.clear()
         self.refresh()
 
     def look_at(self, key: str) -> None:
@@ -152,8 +128,8 @@ class Shelf(QObject):
         """Begin or go on: the target, then its head."""
         entry = self.entry(key)
         pair = entry.pair if entry is not None else None
-        self._wanted[key] = pair
-        self._errors.pop(key, None)
+        self._ledger.wanted[key] = pair
+        self._ledger.errors.pop(key, None)
 
         def fetch(stop: threading.Event, tell: Tell) -> None:
             self._use_token()
@@ -169,7 +145,7 @@ class Shelf(QObject):
     def pause(self, key: str) -> None:
         """A transfer that stalls notices it within its patience, so that is told."""
         if self.jobs.running(key):
-            self._stopping.add(key)
+            self._ledger.stopping.add(key)
             self.jobs.stop(key)
             self.changed.emit()
 
@@ -181,8 +157,8 @@ class Shelf(QObject):
             return
         entry = self.entry(key)
         head = entry.pair.head if entry is not None and entry.pair is not None else ""
-        self._errors.pop(key, None)
-        self._wanted.pop(key, None)
+        self._ledger.errors.pop(key, None)
+        self._ledger.wanted.pop(key, None)
 
         def discard(stop: threading.Event, tell: Tell) -> int:
             return sum(self.hub.discard(repo) for repo in (key, head) if repo)
@@ -210,25 +186,27 @@ class Shelf(QObject):
     @Slot(str, object)
     def _on_told(self, key: str, value: object) -> None:
         if isinstance(value, DownloadProgress):
-            self._progress[key] = value
+            self._ledger.progress[key] = value
             self.progressed.emit(key)
             self._badge()
 
     @Slot(str, object)
     def _on_done(self, key: str, value: object) -> None:
-        self._stopping.discard(key)
+        self._ledger.stopping.discard(key)
         self._unwanted.discard(key)
         if isinstance(value, Looked):
-            self._looked = value
+            if value.problem is not None and str(value.problem) != str(self._ledger.looked.problem):
+                self.failed.emit(as_dict(value.problem))
+            self._ledger.looked = value
             if self._again:
                 self.refresh()
         elif key == TOKEN:
             self.token_kept.emit(str(value))
         elif isinstance(value, Fit):
-            self._remote[key.removeprefix(FIT)] = value
+            self._ledger.remote[key.removeprefix(FIT)] = value
         else:
-            self._progress.pop(key, None)
-            self._wanted.pop(key, None)
+            self._ledger.progress.pop(key, None)
+            self._ledger.wanted.pop(key, None)
             self.refresh()
         self._badge()
         self.changed.emit()
@@ -239,73 +217,23 @@ class Shelf(QObject):
         if known is None and not isinstance(error, LoadCancelled):
             self.bug.emit(trace)
             known = {"what": "Pacenote made a mistake.", "kept": "", "todo": "Try again.", "detail": trace}
-        self._stopping.discard(key)
+        self._ledger.stopping.discard(key)
         if key in (TOKEN, LOOK):
             if known is not None:
                 self.failed.emit(known)
         elif key.startswith(FIT):
-            self._remote[key.removeprefix(FIT)] = known["what"] if known is not None else ""
+            self._ledger.remote[key.removeprefix(FIT)] = known["what"] if known is not None else ""
         else:
             if known is not None:
                 access = isinstance(error, HubError) and error.status in _WANTS_ACCESS
-                self._errors[key] = known, access
-            self._progress.pop(key, None)
+                self._ledger.errors[key] = known, access
+            self._ledger.progress.pop(key, None)
             if key in self._unwanted:
                 self._unwanted.discard(key)
                 self.discard(key)
             self.refresh()
         self._badge()
         self.changed.emit()
-
-    # how entries are made
-
-    def _demo(self) -> Entry:
-        return self._fitted(Entry(DEMO, "Demo pair", State.HERE, has_head=True), self._looked.fits.get(DEMO))
-
-    def _local(self, model: LocalModel, pair: CataloguePair | None) -> Entry:
-        entry = Entry(
-            key=model.place,
-            title=pair.name if pair is not None else name_of(model.place),
-            state=State.HERE,
-            head=model.head,
-            has_head=model.has_head,
-            size=model.bytes,
-            quantization=model.quantization,
-            pair=pair,
-        )
-        return self._fitted(entry, self._looked.fits.get(model.place))
-
-    def _others(self, kept: dict[str, int], pairs: dict[str, CataloguePair]) -> dict[str, CataloguePair | None]:
-        """Repos beside the catalogue that were asked for or begun. Heads belong to their pair's line."""
-        heads = {pair.head for pair in pairs.values()}
-        return {key: None for key in (*self._wanted, *kept) if key not in pairs and key not in heads}
-
-    def _away(self, key: str, pair: CataloguePair | None, kept: dict[str, int]) -> Entry:
-        begun = kept.get(key, 0) or (kept.get(pair.head, 0) if pair is not None else 0)
-        entry = Entry(
-            key=key,
-            title=pair.name if pair is not None else key,
-            state=State.BEGUN if begun else State.AWAY,
-            size=pair.bytes if pair is not None else 0,
-            quantization=pair.quantization if pair is not None else "",
-            pair=pair,
-            kept=begun,
-        )
-        return self._fitted(entry, self._remote.get(key))
-
-    def _fitted(self, entry: Entry, fit: Fit | str | None) -> Entry:
-        if isinstance(fit, Fit):
-            return replace(entry, fit=fit)
-        return replace(entry, fit_error=fit or "")
-
-    def _with_job(self, entry: Entry) -> Entry:
-        if self.jobs.running(entry.key):
-            stopping = entry.key in self._stopping
-            return replace(entry, state=State.BUSY, progress=self._progress.get(entry.key), stopping=stopping)
-        if entry.key in self._errors:
-            error, access = self._errors[entry.key]
-            return replace(entry, error=error, access=access)
-        return entry
 
     def _fit(self, options: LoadOptions, context: int, held: int) -> Fit | str:
         try:
@@ -320,11 +248,4 @@ class Shelf(QObject):
             self.hub.token = self._tokens.load() or self.hub.token
 
     def _badge(self) -> None:
-        """Per cent of all downloads on the Dock icon. Elsewhere Qt asks for a desktop file, which is not installed."""
-        if platform.system() != "Darwin":
-            return
-        shown = [p for key, p in self._progress.items() if self.jobs.running(key) and p.total]
-        done, total = sum(p.done for p in shown), sum(p.total for p in shown)
-        application = QGuiApplication.instance()
-        if isinstance(application, QGuiApplication):
-            application.setBadgeNumber(max(1, 100 * done // total) if total else 0)
+        show_share([p for key, p in self._ledger.progress.items() if self.jobs.running(key) and p.total])

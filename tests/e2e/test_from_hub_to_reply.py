@@ -55,8 +55,8 @@ def test_a_repo_becomes_a_model_that_answers(qtbot: QtBot, hub: FakeHub) -> None
     window.load_wanted.connect(lambda *args: asked.append(args))
     try:
         for repo in (TARGET, HEAD):
-            window.place.setText(repo)
-            window.add.click()
+            window.other.place.setText(repo)
+            window.other.add.click()
         qtbot.waitUntil(lambda: found(services), timeout=60_000)
         assert "MTP head" in window.rows[TARGET].text
         assert "Fits: needs about" in window.rows[TARGET].text

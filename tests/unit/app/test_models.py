@@ -13,15 +13,18 @@ import keyring.errors
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.happenings import Envelope, Ids, Loaded, LoadFailed
 from app.models import dialog as dialogs
+from app.models import rowlist
 from app.models.dialog import ModelsDialog
-from app.models.entry import Entry, State
+from app.models.entry import DEMO, Entry, State
 from app.models.jobs import Jobs
 from app.models.loader import ModelLoader, Numbers
+from app.models.other import named
 from app.models.own import OwnFolders
-from app.models.row import facts, progress_words
+from app.models.row import facts, progress_words, stopping_words
 from app.models.scripted import GIB, ScriptedHub
-from app.models.shelf import DEMO, Shelf
+from app.models.shelf import Shelf
 from app.models.token import TokenStore
 from app.pump import Pump
 from app.worker import EngineThread
@@ -314,23 +317,84 @@ def test_loading_is_asked_with_target_and_head(
     assert asked == [("a/b", "a/head", False), (BIG, "", True), ("", "", False)]
 
 
-def test_a_load_that_was_refused_can_be_had_anyway(qtbot: QtBot, window: ModelsDialog, loader: ModelLoader) -> None:
+def test_a_load_that_was_refused_can_be_had_anyway(
+    qtbot: QtBot, window: ModelsDialog, loader: ModelLoader, loading: FakeLoader
+) -> None:
     asked: list[tuple[str, str, bool]] = []
     window.load_wanted.connect(lambda *args: asked.append(args))
-    fake = FakeLoader()
     fit = Fit(Need(2, 0, 0, 0, 0, 0), 1, 1, 1, "1 byte is free")
-    fake.fail = DoesNotFit("It does not fit in memory.", todo="Load it anyway.", fit=fit)
-    thread = EngineThread(fake)
-    loader._thread = thread
-    thread.start()
-    pump = Pump(thread)
-    pump.arrived.connect(loader.on_events)
+    loading.fail = DoesNotFit("It does not fit in memory.", todo="Load it anyway.", fit=fit)
     loader.load(LoadOptions(target="a/b", head="a/h"))
     qtbot.waitUntil(lambda: not window.error.isHidden())
     assert "does not fit" in window.error.text
     window.error.buttons()[0].click()
     assert asked == [("a/b", "a/h", True)]
+
+
+@pytest.fixture
+def loading(window: ModelsDialog, loader: ModelLoader) -> Iterator[FakeLoader]:
+    """The window with a thread that loads what the fake says."""
+    fake = FakeLoader()
+    thread = loader._thread = EngineThread(fake)
+    thread.start()
+    pump = Pump(thread)
+    pump.arrived.connect(loader.on_events)
+    yield fake
     thread.close()
+
+
+def test_after_a_load_that_failed_others_can_be_pressed(
+    qtbot: QtBot, window: ModelsDialog, loader: ModelLoader, loading: FakeLoader
+) -> None:
+    """Was: "Loading ..." stood there and every Load stayed grey until something else happened."""
+    loading.fail = KnownError("It is damaged.", todo="Download it again.")
+    loader.load(LoadOptions(target="a/b"))
+    qtbot.waitUntil(lambda: not window.error.isHidden())
+    assert not window._memory.text().startswith("Loading")
+    assert window.rows[DEMO]._buttons["load"].isEnabled()
+
+
+def test_in_use_is_the_model_that_is_although_its_load_was_cancelled_too_late(
+    qtbot: QtBot, loader: ModelLoader, loading: FakeLoader
+) -> None:
+    """Was: the line of the model before it stayed marked."""
+    options = [LoadOptions(target="a/first"), LoadOptions(target="a/second")]
+    loader.load(options[0])
+    qtbot.waitUntil(lambda: loader.info is not None)
+    late = Envelope(Ids(loader._numbers.next()), Loaded(loader.info))  # type: ignore[arg-type]
+    loader._asked[late.ids.generation] = options[1]
+    loader._generation = loader._numbers.next()  # a third one is asked for meanwhile
+    loader.on_events([late])
+    assert (loader.options, loader.loading) == (options[1], True)
+    loader.on_events([Envelope(Ids(loader._generation), LoadFailed(None, "", None, cancelled=True))])
+    assert (loader.options, loader.info) == (None, None)
+
+
+def test_a_load_that_waits_for_a_reply_says_so(qtbot: QtBot, loader: ModelLoader, loading: FakeLoader) -> None:
+    """Was: "starting", for as long as the reply took."""
+    loader.load(LoadOptions(target="a/first"))
+    assert loader.stage == "starting"
+    qtbot.waitUntil(lambda: loader.info is not None)
+    loader.load(LoadOptions(target="a/second"))
+    loader.progress = None
+    assert loader.stage == "waits until the reply is written"
+    qtbot.waitUntil(lambda: not loader.loading)
+
+
+@pytest.mark.parametrize(
+    ("typed", "place"),
+    [
+        (" owner/model ", "owner/model"),
+        ("https://huggingface.co/owner/model", "owner/model"),
+        ("https://mirror/owner/model/tree/main?x=1", "owner/model"),
+        ("http://[::1", "http://[::1"),
+        ("https://huggingface.co/owner", "https://huggingface.co/owner"),
+        ("/a/folder", "/a/folder"),
+    ],
+)
+def test_the_address_of_a_page_is_taken_for_its_repo(typed: str, place: str) -> None:
+    """Was: "there is no folder https://..."."""
+    assert named(typed) == place
 
 
 def test_another_model_by_folder_or_repo(
@@ -339,20 +403,20 @@ def test_another_model_by_folder_or_repo(
     """A folder is loaded and remembered, a repo is fetched, anything else is a sentence."""
     asked: list[tuple[str, str, bool]] = []
     window.load_wanted.connect(lambda *args: asked.append(args))
-    window.place.setText(str(tmp_path))
-    window.head.setText("/some/head")
-    window.add.click()
+    window.other.place.setText(str(tmp_path))
+    window.other.head.setText("/some/head")
+    window.other.add.click()
     settle(qtbot, shelf)
     assert asked == [(str(tmp_path), "/some/head", False)]
     assert ("folder", str(tmp_path)) in hub.calls
-    window.place.setText("someone/model")
-    window.add.click()
+    window.other.place.setText("someone/model")
+    window.other.add.click()
     settle(qtbot, shelf)
     assert ("download", "someone/model") in hub.calls
-    window.place.setText("/nowhere/at/all")
-    window.add.click()
+    window.other.place.setText("/nowhere/at/all")
+    window.other.add.click()
     assert "There is no folder /nowhere/at/all" in window.error.text
-    assert window.place.text() == "/nowhere/at/all", "what was typed stays to be mended"
+    assert window.other.place.text() == "/nowhere/at/all", "what was typed stays to be mended"
 
 
 def test_own_folders_survive_and_a_damaged_list_is_an_empty_one(tmp_path: Path) -> None:
@@ -416,13 +480,20 @@ def test_words_for_progress_and_facts() -> None:
     assert progress_words(DownloadProgress(Step.HEAD, 1 << 20, 2 << 20)).endswith(
         "fetching the head out of the original"
     )
+    assert "head begins anew" in stopping_words(DownloadProgress(Step.HEAD, 1, 2)), "nothing is kept of half a head"
+    assert stopping_words(None) == "Pausing; what arrived is kept"
+    looking = DownloadProgress(Step.LOOKING, trouble="The hub has a fault. Trying again in 1 s.")
+    assert progress_words(looking) == "Looking at the repo · The hub has a fault. Trying again in 1 s."
     here = Entry("a/b", "a/b", State.HERE, size=GIB, quantization="none", has_head=False)
     assert facts(here, in_use=True) == ["in use", "1.00 GiB", "16 bit", "no MTP head: plain decoding"]
 
 
-def test_a_damaged_catalogue_is_told_and_the_rest_works(
+def test_a_damaged_catalogue_is_told_once_and_what_is_here_can_be_loaded(
     qtbot: QtBot, window: ModelsDialog, shelf: Shelf, hub: ScriptedHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Was: the window listed the demo pair only, though models were here."""
+    hub.found = Found((LocalModel("a/b", "", False, GIB, "none", 4096),))
+
     def damaged() -> None:
         raise KnownError("The catalogue cannot be read.", todo="Install Pacenote again.")
 
@@ -430,7 +501,12 @@ def test_a_damaged_catalogue_is_told_and_the_rest_works(
     shelf.refresh()
     settle(qtbot, shelf)
     assert "The catalogue cannot be read." in window.error.text
-    assert DEMO in window.rows
+    assert set(window.rows) == {DEMO, "a/b"}
+    assert window.rows["a/b"].offered() == ["load"]
+    window.error.hide()
+    shelf.refresh()
+    settle(qtbot, shelf)
+    assert window.error.isHidden()
 
 
 def test_every_model_stands_once_and_in_one_place(
@@ -445,8 +521,8 @@ def test_every_model_stands_once_and_in_one_place(
     assert len({e.key for e in entries}) == len(entries)
     assert [e.key for e in entries[:3]] == [DEMO, NINE, BIG]
     assert [e.state for e in entries[:3]] == [State.HERE, State.BROKEN, State.BUSY]
-    assert [title for title, _ in window._shown] == sorted(
-        (t for t, _ in window._shown), key=lambda t: t != dialogs.HERE
+    assert [title for title, _ in window.list.shown] == sorted(
+        (t for t, _ in window.list.shown), key=lambda t: t != rowlist.HERE
     )
 
 
