@@ -56,6 +56,7 @@ from engine.telemetry.log import SessionLog
 from engine.telemetry.reader import Generation as LoggedReply
 from engine.telemetry.reader import read_files as read_logs
 from engine.telemetry.reader import with_older as log_files
+from engine.telemetry.schema import read_stats
 from engine.telemetry.stats import STAGES, StatsBuilder, merge, stage_shares
 from engine.telemetry.why import Part, speed_reason, time_parts
 
@@ -132,6 +133,7 @@ __all__ = [
     "noise_band",
     "own_command",
     "read_logs",
+    "read_stats",
     "self_test",
     "speed_ratio",
     "speed_reason",

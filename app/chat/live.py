@@ -9,9 +9,9 @@ from typing import Any
 from app.chat.item import Item
 from app.chat.trace import Trace
 from app.happenings import Ids
-from app.panel.meter import stats_dict, stats_from
+from app.panel.meter import stats_dict
 from app.store.values import State, StoredMessage
-from engine import Finished, ReplyStats, Text, merge
+from engine import Finished, ReplyStats, Text, merge, read_stats
 
 OTHER_WORDS = "Not continued: the same request gives other words now than it did. Press Regenerate for a new reply."
 """Another version of MLX may do that. What was written is kept."""
@@ -75,7 +75,7 @@ class Live:
         reply = self.before.reply if self.before is not None else None
         if reply is None or not reply.tokens or not reply.figures:
             return stats_dict(stats)
-        first = stats_from(reply.figures)
+        first = read_stats(reply.figures)
         return stats_dict(
             dataclasses.replace(
                 merge([first, stats]),

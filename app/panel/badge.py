@@ -56,8 +56,9 @@ class Badge(QPushButton):
         super().__init__(parent)
         use_class(self, "quiet")
         self.setFont(text_font(BODY[0], bold=True))
-        # With a selector: without one the popover, a child, would be padded as well.
-        self.setStyleSheet("QPushButton { text-align: left; padding-left: 18px; }")
+        # By its name: what the popover holds, a child, would be padded as well.
+        self.setObjectName("badge")
+        self.setStyleSheet("QPushButton#badge { text-align: left; padding-left: 18px; }")
         self.clicked.connect(self.open_popover)
         self._info: EngineInfo | None = None
         self._role = "text_soft"
@@ -117,6 +118,7 @@ class Popover(QFrame):
         layout.setContentsMargins(14, 12, 14, 12)
         layout.addWidget(self.label)
         self.button = QPushButton(action)
+        use_class(self.button, "plain")
         self.button.setVisible(bool(action))
         self.button.clicked.connect(self._act)
         layout.addWidget(self.button, alignment=Qt.AlignmentFlag.AlignLeft)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from engine import ContextUse, Notice, PrefillProgress, ReplyStats, Round, StatsBuilder, stage_shares
+from engine import ContextUse, Notice, PrefillProgress, ReplyStats, Round, StatsBuilder, read_stats, stage_shares
 
 HISTORY = 160
 """Rounds kept for the sparkline."""
@@ -55,7 +55,9 @@ class Meter:
         self._rounds = self._classic = 0
         self.history: deque[Round] = deque(maxlen=HISTORY)
         self.width = 0
-        self.notice = ""
+        self.block = 0
+        self.parked = ""
+        self.declined = ""
         self.width_reason = ""
         self.position = 0
         self.version += 1
@@ -79,6 +81,7 @@ class Meter:
             self._classic_ms.append(event.total_ms)
             self._classic += 1
         self.width = event.width
+        self.block = event.width if event.drafted else self.block
         self.position = event.position + event.emitted
         self.history.append(event)
         self.version += 1
@@ -94,12 +97,14 @@ class Meter:
         self.version += 1
 
     def note(self, event: Notice) -> None:
-        if event.kind in ("park", "decline"):
-            self.notice, self.width_reason = event.text, ""
+        if event.kind == "park":
+            self.parked, self.width_reason = event.text, ""
+        elif event.kind == "decline":
+            self.declined = event.text
         elif event.kind == "width":
             self.width_reason = event.text
         elif event.kind == "unpark":
-            self.notice = ""
+            self.parked = ""
         elif event.kind == "drafter":
             self.alarm = event.text
         self.version += 1
@@ -112,7 +117,7 @@ class Meter:
         """Show a reply that was finished earlier. kept: its `stats_dict`; None shows nothing."""
         self.begin()
         if kept is not None:
-            stats = stats_from(kept)
+            stats = read_stats(kept)
             self.position = stats.prompt_tokens + stats.tokens
             self.finish(stats)
 
@@ -147,16 +152,6 @@ class Meter:
         if classic is None or not stats.drafted or self.mostly_parked:
             return None
         return stats.tokens_per_second * classic.ms / 1000
-
-
-def stats_from(kept: dict[str, Any]) -> ReplyStats:
-    """The figures in a `stats_dict`. What a newer program may have added is left out."""
-    names = {field.name for field in dataclasses.fields(ReplyStats)}
-    values: dict[str, Any] = {}
-    for name in names & kept.keys():
-        value = kept[name]
-        values[name] = tuple(value) if isinstance(value, list) else value
-    return ReplyStats(**values)
 
 
 def stats_dict(stats: ReplyStats) -> dict[str, Any]:

@@ -156,7 +156,9 @@ class Panel(Live):
         self.why.setEnabled(self.meter.finished)
         self.why.setToolTip(words.WHY_TIP if self.meter.finished else "When a reply is finished")
         self.acceptance.setText(figures.percent(stats.acceptance_rate) if stats.drafted else "–")
-        self.length.setText(f"mean length {stats.mean_acceptance_length:.2f}" if stats.drafted else "no drafts yet")
+        self.length.setText(
+            f"mean length {stats.mean_acceptance_length:.2f}" if stats.drafted else words.no_drafts_text(info)
+        )
         self.counts.setText(f"{stats.accepted:,} of {stats.drafted:,} drafts" if stats.drafted else "")
         self.positions.show_rates(stats.per_position)
         stages = self.meter.stages()

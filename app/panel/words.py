@@ -55,6 +55,13 @@ def classic_tip(classic: Classic | None) -> str:
     return f"Tokens per second without speculation. {how}: an estimate. The benchmark measures it in pairs."
 
 
+def no_drafts_text(info: EngineInfo | None) -> str:
+    """In place of acceptance: whether there may be drafts at all."""
+    if info is None or (info.drafter is not None and info.verdict.widths):
+        return "no drafts yet"
+    return "nothing is drafted"
+
+
 def speedup_text(ratio: float | None, *, parked: bool) -> str:
     if ratio is not None:
         return f"about {figures.ratio(ratio)} classic"
@@ -103,12 +110,14 @@ def width_text(meter: Meter, info: EngineInfo | None) -> str:
     """The block size in use and why, or why there is none."""
     if info is not None and info.drafter is None:
         return f"Classic decode. {info.drafter_reason}".strip()
-    if meter.notice:
-        return meter.notice
-    if meter.width > 1:
-        text = f"{meter.width}: one bonus token and {figures.count(meter.width - 1, 'draft')}"
-        return f"{text}\n{meter.width_reason}" if meter.width_reason else text
-    return "1: classic decode" if meter.width == 1 else "–"
+    if meter.parked:
+        return meter.parked
+    if not meter.block:  # nothing was drafted in this reply
+        return meter.declined or ("1: classic decode" if meter.width == 1 else "–")
+    text = f"{meter.block}: one bonus token and {figures.count(meter.block - 1, 'draft')}"
+    if meter.width == 1:
+        text += "; now and then a classic step, to see what it takes"
+    return "\n".join(filter(None, (text, meter.width_reason, meter.declined)))
 
 
 def drafter_text(info: EngineInfo | None) -> str:
@@ -131,4 +140,5 @@ def why_text(meter: Meter) -> str:
         name = f"of it {part.name}" if part.of_which else part.name
         detail = f" · {part.detail}" if part.detail else ""
         lines.append(f"{name}: {part.seconds:.2f} s, {figures.percent(part.share)}{detail}")
-    return "\n".join(lines)
+    whole = meter.stats.prefill_seconds + meter.stats.decode_seconds
+    return "\n".join([*lines, f"in all: {whole:.2f} s"])

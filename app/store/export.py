@@ -12,7 +12,7 @@ from typing import Any
 from app.store import attachments
 from app.store.database import Database, StoreError
 from app.store.repository import Repository
-from engine import KnownError
+from engine import KnownError, read_stats
 
 FORMAT = 1
 _CONVERSATION = ("uid", "title", "title_is_users", "created_at", "updated_at", "system_prompt", "sampler")
@@ -114,6 +114,17 @@ def _chat(db: Database, number: int) -> dict[str, Any]:
     return {**chat, "active_root": uids.get(head["active_root_id"]), "messages": messages}
 
 
+def _require_figures(text: str | None) -> None:
+    """Raises ValueError, KeyError or TypeError for figures that no reply can have: they are shown wherever it is."""
+    if text is None:
+        return
+    figures = json.loads(text)
+    read_stats(figures)
+    for name in ("acceptance_rate", "mean_acceptance_length", "tokens_per_second"):
+        if not 0 <= figures[name] <= 1e15:
+            raise ValueError(f"`{name}` is out of range")
+
+
 def _add(tx: sqlite3.Connection, chat: dict[str, Any]) -> int:
     values = {name: chat[name] for name in _CONVERSATION}
     if tx.execute("SELECT 1 FROM conversation WHERE uid = ?", (values["uid"],)).fetchone():
@@ -133,6 +144,7 @@ def _add(tx: sqlite3.Connection, chat: dict[str, Any]) -> int:
         reply = message.get("reply")
         if reply is not None:
             kept = {name: reply[name] for name in _REPLY} | {"message_id": number}
+            _require_figures(kept["figures"])
             for name in _BLOBS:
                 blob = reply.get(name) if name in _LATER else reply[name]
                 kept[name] = None if blob is None else base64.b64decode(blob, validate=True)

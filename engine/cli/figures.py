@@ -57,6 +57,7 @@ def why_lines(info: EngineInfo, replies: Sequence[Finished]) -> list[str]:
     for part in time_parts(stats):
         name = f"of it {part.name}" if part.of_which else part.name
         lines.append(f"  {name:<15} {part.seconds:8.3f} s  {part.share:4.0%}  {part.detail}".rstrip())
+    lines.append(f"  {'in all':<15} {stats.prefill_seconds + stats.decode_seconds:8.3f} s")
     return lines
 
 

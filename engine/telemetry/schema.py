@@ -177,12 +177,21 @@ def stats_from(row: Row) -> ReplyStats:
     stats = row.get("stats")
     if not isinstance(stats, dict):
         raise ValueError("a footer needs `stats`")
+    return read_stats(stats)
+
+
+def read_stats(kept: Row) -> ReplyStats:
+    """The figures of a reply from its fields by name; others are ignored.
+
+    Raises:
+        ValueError: one is missing, or is none.
+    """
     values: dict[str, Any] = {}
-    for name in (n for n in _STATS_FIELDS if n in stats or n not in LATER_STATS):
+    for name in (n for n in _STATS_FIELDS if n in kept or n not in LATER_STATS):
         if name in ("accepted_at", "drafted_at"):
-            values[name] = _ints(stats, name)
+            values[name] = _ints(kept, name)
         else:
-            values[name] = _number(stats, name) if name.endswith(("_ms", "_seconds")) else _int(stats, name)
+            values[name] = _number(kept, name) if name.endswith(("_ms", "_seconds")) else _int(kept, name)
     if len(values["accepted_at"]) != len(values["drafted_at"]):
         raise ValueError("`accepted_at` and `drafted_at` are not of one length")
     return ReplyStats(**values)

@@ -10,14 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.panel.meter import stats_dict
+from app.replay import stats_of
 from app.store import Attachment, Database, Repository, export
 from app.store.values import State
 from engine import KnownError, Segment
+from tests.support.rounds import some_round
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 steps = st.lists(
     st.tuples(st.sampled_from(["user", "reply", "streaming", "switch", "delete"]), st.integers(0, 30), text)
 )
+
+
+def figures(tokens: int) -> dict[str, Any]:
+    return stats_dict(stats_of([some_round(n) for n in range(tokens)], 12))
 
 
 def build(store: Repository, plan: list[tuple[str, int, str]]) -> int:
@@ -39,7 +46,7 @@ def build(store: Repository, plan: list[tuple[str, int, str]]) -> int:
                     words[::-1],
                     segments=(Segment("decode", (1, 2, pick)),),
                     last_token=pick,
-                    figures={"tokens": pick},
+                    figures=figures(pick),
                     notices=[{"kind": "park", "text": words}],
                     trace=words.encode() or None,
                 )
@@ -134,3 +141,25 @@ def test_markdown_is_the_visible_branch_without_reasoning(store: Repository) -> 
     reply = store.begin_reply(chat.id, user.id, seed=1, request={}, model={}).id
     store.finish_reply(reply, State.COMPLETE, "**answer**", "secret")
     assert export.to_markdown(store, chat.id) == "# Title\n\n**You**\n\nquestion\n\n**Reply**\n\n**answer**\n"
+
+
+@pytest.mark.parametrize("kept", [None, "", "x", "{}", "[]", "3", "null", '{"tokens": 3}'])
+@pytest.mark.parametrize(
+    "change", [{}, {"tokens": "x"}, {"tokens": 10**400}, {"acceptance_rate": None}, {"drafted_at": 5}]
+)
+def test_figures_that_no_reply_can_have_are_not_imported(
+    store: Repository, kept: str | None, change: dict[str, Any]
+) -> None:
+    """A chat that came with them once could not be opened: its caption and the panel read them."""
+    chat = build(store, [("reply", 3, "a")])
+    data = json.loads(export.to_json(store, [chat]))
+    (reply,) = (m["reply"] for m in data["chats"][0]["messages"] if "reply" in m)
+    if change:
+        reply["figures"] = json.dumps({**json.loads(reply["figures"]), **change})
+    else:
+        reply["figures"] = kept
+    if kept is None and not change:
+        assert export.from_json(store, json.dumps(data))
+        return
+    with pytest.raises(KnownError, match="no export"):
+        export.from_json(store, json.dumps(data))

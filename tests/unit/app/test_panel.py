@@ -32,6 +32,7 @@ from engine import (
     Round,
     Speculation,
     Verdict,
+    time_parts,
 )
 from tests.unit.app.fakes import FakeLoader
 
@@ -413,4 +414,68 @@ def test_where_nothing_can_be_probed_nothing_offers_it(qtbot: QtBot, info: Engin
     badge.open_popover()
     assert badge.popover is not None
     assert badge.popover.button.isHidden()
+    badge.popover.close()
+
+
+def test_a_decline_of_wide_blocks_does_not_hide_the_one_in_use(meter: Meter) -> None:
+    """ "Blocks of more than 5 rows were not found exact" once stood there in place of the width for the whole reply."""
+    meter.note(Notice("decline", "Blocks of more than 5 rows were not found exact here; 5 are used."))
+    assert width_text(meter, DEMO_INFO).startswith("Blocks of more than 5"), "nothing was drafted so far"
+    meter.note(Notice("width", "5 rows: expected to give 3 tokens."))
+    meter.round(Round(0, 9, 5, 4, 4, 5, 0, 1.0, 38.0, 0.0, 1.0, 0.0, tokens=(1, 2, 3, 4, 5)))
+    told = width_text(meter, DEMO_INFO).splitlines()
+    assert told[0] == "5: one bonus token and 4 drafts"
+    assert told[1:] == [
+        "5 rows: expected to give 3 tokens.",
+        "Blocks of more than 5 rows were not found exact here; 5 are used.",
+    ]
+
+
+def test_a_look_at_classic_does_not_pass_for_a_park(meter: Meter) -> None:
+    """The pace measures a classic step now and then. For an eighth of a second the panel once said "classic decode"."""
+    meter.round(Round(0, 9, 3, 2, 2, 3, 0, 1.0, 38.0, 0.0, 1.0, 0.0, tokens=(1, 2, 3)))
+    meter.round(Round(1, 12, 1, 0, 0, 1, 0, 0.0, 38.0, 0.0, 0.0, 0.0, tokens=(1,)))
+    assert width_text(meter, DEMO_INFO).startswith("3: one bonus token and 2 drafts; now and then a classic step")
+    meter.begin()
+    meter.round(Round(0, 9, 1, 0, 0, 1, 0, 0.0, 38.0, 0.0, 0.0, 0.0, tokens=(1,)))
+    assert width_text(meter, DEMO_INFO) == "1: classic decode"
+
+
+def test_where_nothing_can_be_drafted_no_drafts_are_promised(qtbot: QtBot, meter: Meter) -> None:
+    """Without a head, or declined, "no drafts yet" was once a promise that nobody keeps."""
+    panel = Panel(meter)
+    qtbot.addWidget(panel)
+    panel.show()
+    declined = dataclasses.replace(DEMO_INFO, verdict=Verdict(ExactnessState.DECLINED, "", "Because."))
+    for info, told in (
+        (DEMO_INFO, "no drafts yet"),
+        (declined, "nothing is drafted"),
+        (dataclasses.replace(DEMO_INFO, drafter=None), "nothing is drafted"),
+    ):
+        panel.set_info(info)
+        assert panel.length.text() == told
+
+
+@given(rounds(), st.floats(0, 20))
+def test_why_this_speed_sums_to_the_whole(made: list[Round], prefill: float) -> None:
+    """Parts that are not inside others; the whole is told with them."""
+    meter = Meter()
+    meter.finish(dataclasses.replace(stats_of(made, 12), prefill_seconds=round(prefill, 9)))
+    stats = meter.stats
+    parts = [part for part in time_parts(stats) if not part.of_which]
+    whole = stats.prefill_seconds + stats.decode_seconds
+    assert sum(part.seconds for part in parts) == pytest.approx(whole, abs=1e-9)
+    assert sum(part.share for part in parts) == pytest.approx(1.0) or not whole
+    assert why_text(meter).splitlines()[-1] == f"in all: {whole:.2f} s"
+
+
+def test_the_badge_pads_only_itself(qtbot: QtBot) -> None:
+    """Its style once moved the text of the button in its popover."""
+    badge = Badge()
+    qtbot.addWidget(badge)
+    badge.show_info(DEMO_INFO)
+    badge.show()
+    badge.open_popover()
+    assert badge.popover is not None
+    assert badge.styleSheet().startswith(f"QPushButton#{badge.objectName()} ")
     badge.popover.close()
