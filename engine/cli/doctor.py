@@ -35,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
     """Returns 0 when the pair loads, 1 when it does not; the rest is printed either way. See the others for theirs."""
     if args.self_test and args.check_updates:
         args.usage_error("--self-test and --check-updates are two commands")
+    if args.self_test and args.gpu:
+        args.usage_error("--gpu is not part of the self-test")
     if args.out is not None and not args.self_test:
         args.usage_error("--out needs --self-test")
     if args.self_test or args.child:

@@ -64,7 +64,7 @@ class PairChecks:
             raise Failed(
                 f"A verdict is kept that widths {', '.join(map(str, missing))} are exact here. A new probe disagrees: "
                 f"{verdict.reason}",
-                todo="Delete the folder of verdicts (check disk names it), start again, and report this.",
+                todo="Run the probe again: `pacenote probe --again`, or from the badge in the window. And report this.",
                 facts=facts,
             )
         if verdict.state not in EXACT:

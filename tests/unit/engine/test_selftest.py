@@ -402,7 +402,13 @@ def test_a_report_that_cannot_be_written_is_still_printed(
 
 
 @pytest.mark.parametrize(
-    "words", [["--out", "x.json"], ["--self-test", "--check-updates"], ["--self-test", "--nothing"]]
+    "words",
+    [
+        ["--out", "x.json"],
+        ["--self-test", "--check-updates"],
+        ["--self-test", "--gpu", "applegpu_g16s"],
+        ["--self-test", "--nothing"],
+    ],
 )
 def test_wrong_usage_is_2(words: list[str]) -> None:
     with pytest.raises(SystemExit) as done:
