@@ -9,6 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from app import sessionlog
 from app.activity import Activity, system
 from app.chat.chats import Chats
 from app.chat.checks import Checks
@@ -44,6 +45,7 @@ class Services(QObject):
         self.settings = self.file.load()
         self.store = Repository(Database(paths.database))
         self.meter = Meter()
+        sessionlog.remove(paths.sessions, self.store.gone)
         logs = SessionLogs(paths.sessions, lambda: self.settings.log_text)
         self.engine = EngineThread(
             load, logs, self, afterwards=import_lexers, kept=self._kept_chat, detailed=lambda: self.settings.time_stages

@@ -66,6 +66,14 @@ def log_parts(folder: Path, conversation_uid: str) -> list[Path]:
     return log_files(log_path(folder, conversation_uid))
 
 
+def remove(folder: Path, conversation_uids: Sequence[str]) -> None:
+    """Delete the logs of chats that are gone; they may hold words. What cannot be deleted stays."""
+    for uid in conversation_uids:
+        for part in log_parts(folder, uid):
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+
 def export(folder: Path, conversation_uids: Sequence[str], kind: ExportKind, target: Path) -> Exported:
     """Write the logs of some conversations to `target`, oldest lines first. Raises KnownError."""
     parts = [part for uid in conversation_uids for part in log_parts(folder, uid)]

@@ -25,6 +25,8 @@ class Repository(Tree):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
+        self.gone: tuple[str, ...] = ()
+        """Uids of the chats that the last `recover` deleted for good: what else is kept of them can go, too."""
         self.recover()
 
     def recover(self) -> None:
@@ -32,6 +34,8 @@ class Repository(Tree):
         with self.db.write() as tx:
             tx.execute("UPDATE message SET state = 'interrupted' WHERE state = 'streaming'")
             limit = time.time() - KEEP_DELETED_SECONDS
+            rows = tx.execute("SELECT uid FROM conversation WHERE deleted_at < ?", (limit,)).fetchall()
+            self.gone = tuple(row["uid"] for row in rows)
             tx.execute("DELETE FROM conversation WHERE deleted_at < ?", (limit,))
             tx.execute("DELETE FROM message WHERE deleted_at < ?", (limit,))
             tx.execute(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import threading
@@ -12,13 +13,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from app import sessionlog
+from app import paths, sessionlog
 from app.happenings import Ids
 from app.panel.logexport import KINDS, LogExport
 from app.replay import DEMO_INFO, ScriptedEngine
+from app.services import Services
 from app.sessionlog import SessionLogs
 from app.settings.table import Settings
+from app.store import Database, Repository
 from engine import ExportKind, Finished, KnownError, Message, Request, read_logs
+from tests.unit.app.fakes import FakeLoader
 
 SECRET = "only the user knows"
 
@@ -129,3 +133,30 @@ def test_words_are_logged_only_when_the_settings_allow_it(tmp_path: Path) -> Non
     assert oct((tmp_path / "a.jsonl").stat().st_mode)[-3:] == "600"
     with pytest.raises(KnownError, match="no session log yet"):
         sessionlog.export(tmp_path, ["b"], ExportKind.LINES, tmp_path / "x")
+
+
+def test_the_log_goes_when_its_chat_is_gone_for_good(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It may hold the words of the chat, and once stayed for ever. A chat that may come back keeps its log."""
+    where = paths.resolve()
+    uids = {}
+    with contextlib.closing(Database(where.database)) as database:
+        store = Repository(database)
+        for name in ("kept", "deleted", "gone"):
+            chat = store.create_conversation(name)
+            uids[name] = chat.uid
+            write(SessionLogs(where.sessions, lambda: True), chat.uid)
+            (where.sessions / f"{chat.uid}.1.jsonl").write_text("")
+            if name != "kept":
+                with monkeypatch.context() as patch:
+                    patch.setattr("app.store.repository.time.time", lambda name=name: 1e9 if name == "gone" else 4e9)
+                    store.delete_conversation(chat.id)
+        (where.sessions / "somebody.jsonl").write_text("")
+    services = Services(where, FakeLoader())
+    left = {path.name for path in where.sessions.iterdir()}
+    assert left == {
+        "somebody.jsonl", *(f"{uids[name]}{part}.jsonl" for name in ("kept", "deleted") for part in ("", ".1")),
+    }  # fmt: skip
+    services.close()
+    services.deleteLater()
