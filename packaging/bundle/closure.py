@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -33,6 +34,7 @@ def pins(where: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+@cache
 def packages(platform: str, python: str) -> dict[str, str]:
     """Name -> pinned version of all that a bundle holds, Pacenote itself left out.
 

@@ -9,6 +9,8 @@ def restore_library_path() -> None:
     if getattr(sys, "frozen", False):
         before = os.environ.pop("LD_LIBRARY_PATH_ORIG", None)
         os.environ.pop("LD_LIBRARY_PATH", None)
+        # The self-test starts this program again: as a new one, not as a part of this one that would need that path.
+        os.environ["PYINSTALLER_RESET_ENVIRONMENT"] = "1"
         if before is not None:
             os.environ["LD_LIBRARY_PATH"] = before
 

@@ -2,7 +2,7 @@
 # Tries the .deb as somebody has it who develops nothing:  smoke.sh FILE.deb [SUITE]
 # In a fresh minimal Debian (no Python, no compiler), with nothing but the package and what it depends on, as an ordinary
 # user and without a network: self-test, a chat with the demo model, and the window on a virtual screen.
-# Needs root, debootstrap, unshare and Xvfb; the pictures and the report land in build/linux/smoke.
+# Needs root, debootstrap, unshare and Xvfb; the pictures and the report land in build/linux-smoke.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=packaging/setup/lib.sh
@@ -15,8 +15,8 @@ for need in debootstrap:debootstrap unshare:util-linux Xvfb:xvfb import:imagemag
     has "${need%%:*}" || fail "The command ${need%%:*} is missing. Install it, then run make again:" \
         "    apt-get update && apt-get install -y ${need##*:}"
 done
-root=$PWD/build/linux/debian-$suite
-out=$PWD/build/linux/smoke
+root=$PWD/build/linux-smoke/debian-$suite
+out=$PWD/build/linux-smoke/$suite
 mkdir -p "$out"
 
 if [ ! -e "$root/usr/bin/apt-get" ]; then

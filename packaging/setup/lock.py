@@ -5,6 +5,7 @@ Run it with `make lock`.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def pinned(requirement: Requirement) -> str:
         raise SystemExit(f"{requirement} is not in .venv and has no exact version: pin it in pyproject.toml") from None
 
 
+@cache
 def requirements_of(name: str) -> list[Requirement]:
     try:
         return [Requirement(line) for line in distribution(name).requires or ()]
