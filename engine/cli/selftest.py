@@ -54,7 +54,7 @@ def self_test(args: argparse.Namespace) -> int:
 
 
 class Apart:
-    """Runs checks in a process of their own; where none can be started, in this one. why_not: then the reason."""
+    """Runs checks in a process of their own; those for which none can be started, in this one. why_not: the reason."""
 
     def __init__(self, checks: Sequence[Check], arguments: Sequence[str]) -> None:
         self.why_not = ""
@@ -62,11 +62,14 @@ class Apart:
         self._arguments = arguments
 
     def results(self) -> Iterator[Result]:
+        left = list(self._checks)
         try:
-            yield from child.run_apart(self._checks, self._command)
+            for result in child.run_apart(self._checks, self._command):
+                left.pop(0)
+                yield result
         except child.NoChild as reason:
             self.why_not = f"{reason}."
-            yield from map(run, self._checks)
+            yield from map(run, left)
 
     def _command(self, pipe: int, keys: Sequence[str]) -> list[str]:
         return own_command(["doctor", *self._arguments, CHILD, str(pipe), *keys])

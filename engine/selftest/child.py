@@ -37,7 +37,7 @@ def run_apart(checks: Sequence[Check], command: Command) -> Iterator[Result]:
     """A result per check, in order.
 
     Raises:
-        NoChild: before the first result, when the very first child does not start.
+        NoChild: a child does not start. The results so far are good, the other checks have not been tried.
     """
     left = list(checks)
     while left:

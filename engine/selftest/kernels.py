@@ -10,7 +10,8 @@ import mlx.nn as nn
 from mlx_lm.models.switch_layers import SwitchGLU
 
 from engine.exactness import ladder, routing
-from engine.exactness.kernels import QmvRows, qmv_rows
+from engine.exactness.kernels import ForcedQmv, Gather, MatmulKernel, OneRow, QmvRows, Stock, qmv_rows
+from engine.exactness.kernels.forced_qmv import fitting_chunk
 from engine.tables import table
 from engine.target import Target
 
@@ -21,9 +22,11 @@ WIDTHS = range(2, 6)
 def assignments(target: Target, *, speculates: bool) -> list[tuple[str, str, str, str]]:
     """A row per kind of module, with the columns of HEADER. Modules of one kind have the same name in every layer."""
     counts: Counter[tuple[str, str, str]] = Counter()
-    for name, module in _products(target):
+    for name, module in products(target):
         kind = ".".join(part for part in name.split(".")[-2:] if not part.isdigit())
-        counts[kind, _weights(module), _kernel(target, module) if speculates else "none: classic decode"] += 1
+        counts[
+            kind, _weights(module), kernel_of(target.scope.kernel, module) if speculates else "none: classic decode"
+        ] += 1
     return [(kind, str(n), weights, kernel) for (kind, weights, kernel), n in counts.items()]
 
 
@@ -48,7 +51,7 @@ def dispatch(architecture: str, target: Target) -> list[str]:
     return [f"routing of quantized products on {architecture}:", *rows]
 
 
-def _products(target: Target) -> Iterator[tuple[str, Any]]:
+def products(target: Target) -> Iterator[tuple[str, Any]]:
     """Named modules that a verify forward multiplies with; of experts the whole, not its parts."""
     tied = target.model.language_model.args.tie_word_embeddings
     for name, module in target.model.named_modules():
@@ -66,11 +69,24 @@ def _weights(module: Any) -> str:
     return f"{inputs} x {outputs}, {str(module.weight.dtype).removeprefix('mlx.core.')}"
 
 
-def _kernel(target: Target, module: Any) -> str:
-    kernel = target.scope.kernel
+def kernel_of(kernel: MatmulKernel | None, module: Any) -> str:
+    """The name of what a block of several rows runs through, where `kernel` is engaged.
+
+    Each kernel leaves the modules that it has no view of to another one; a test compares this with what they do.
+    """
     if kernel is None:
-        return "stock"
+        return Stock.name
     if isinstance(kernel, QmvRows):
-        served = kernel.served.get(shape) if (shape := qmv_rows.shape_of(module)) else None
-        return kernel.name if served else "forced_qmv"
-    return kernel.name
+        if qmv_rows.shape_of(module) in kernel.served:
+            return kernel.name
+        kernel = ForcedQmv(kernel.chunk)
+    if not isinstance(kernel, ForcedQmv | Gather):
+        return kernel.name
+    if not isinstance(module, nn.QuantizedLinear | nn.QuantizedEmbedding) or module.mode != "affine":
+        return OneRow.name
+    outputs, inputs = module.weight.shape[0], module.weight.shape[1] * 32 // module.bits
+    if isinstance(kernel, ForcedQmv):
+        fits = fitting_chunk(outputs, kernel.chunk) is not None
+    else:
+        fits = inputs not in routing.QUAD_INPUTS and outputs % 8 == 0
+    return kernel.name if fits else OneRow.name

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from engine.errors import KnownError
@@ -21,6 +22,9 @@ from engine.telemetry.environment import conditions, environment
 
 ROOM = 64 * 2**20
 """Bytes below which a disk counts as full: a session log with all its older files takes 40 MiB."""
+
+COUNT_SECONDS = 10.0
+"""For the size of a folder: a cache on a network may hold more files than anybody wants to wait for."""
 
 DOUBLE = """
     uint i = thread_position_in_grid.x;
@@ -157,9 +161,10 @@ def room_on(places: dict[str, Path], measured: Sequence[str]) -> Finding:
     facts: dict[str, dict[str, Any]] = {}
     for what, folder in places.items():
         free = free_bytes(folder)
-        held = bytes_in(folder) if what in measured else None
-        facts[what] = {"folder": str(folder), "free": free, "held": held}
-        state = "not there yet" if not folder.exists() else "" if held is None else f"holds {size(held)}"
+        held, whole = bytes_in(folder) if what in measured else (None, True)
+        facts[what] = {"folder": str(folder), "free": free, "held": held, "all_counted": whole}
+        told = "" if held is None else f"holds {'' if whole else 'more than '}{size(held)}"
+        state = told if folder.exists() else "not there yet"
         lines.append(f"{what}: {folder}, {f'{state}, ' if state else ''}{size(free)} free")
         if free < ROOM:
             full.append(what)
@@ -173,11 +178,13 @@ def room_on(places: dict[str, Path], measured: Sequence[str]) -> Finding:
     return Finding(f"At least {size(min(place['free'] for place in facts.values()))} free", tuple(lines), facts)
 
 
-def bytes_in(folder: Path) -> int:
-    """Bytes of all files below a folder, links not followed; what cannot be looked at counts nothing."""
-    total = 0
+def bytes_in(folder: Path, seconds: float = COUNT_SECONDS) -> tuple[int, bool]:
+    """(bytes of all files below a folder, whether they were counted to the end). Links are not followed."""
+    total, end = 0, monotonic() + seconds
     for parent, _, names in os.walk(folder):
+        if monotonic() > end:
+            return total, False
         for name in names:
-            with suppress(OSError):
+            with suppress(OSError):  # gone meanwhile, or not for us to look at
                 total += os.lstat(os.path.join(parent, name)).st_size
-    return total
+    return total, True

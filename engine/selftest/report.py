@@ -22,7 +22,7 @@ _WORDS = {Outcome.OK: "ok", Outcome.SKIPPED: "skipped", Outcome.FAILED: "FAILED"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """apart: why the checks did not run in a process of their own, "" when they did."""
+    """apart: why checks had to run in the process of the report, "" when none had to."""
 
     results: tuple[Result, ...]
     started: datetime
@@ -75,7 +75,7 @@ def closing(report: Report) -> list[str]:
     told = [f"{counts[o]} {_WORDS[o]}" for o in (Outcome.OK, Outcome.SKIPPED)]
     told.append(": ".join(part for part in (f"{len(failed)} FAILED", ", ".join(failed)) if part))
     lines = [f"{len(report.results)} checks in {report.seconds:.0f} s: {', '.join(told)}"]
-    return lines if not report.apart else [*lines, f"All checks ran in one process: {report.apart}"]
+    return lines if not report.apart else [*lines, f"Not every check ran in a process of its own: {report.apart}"]
 
 
 def without_home(value: Any) -> Any:

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 import mlx.core as mx
+import mlx.nn as nn
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,12 +25,17 @@ import tests.support.texts  # noqa: F401 - loads the hypothesis profile
 from engine.cli import selftest as cli
 from engine.cli.main import main
 from engine.errors import CheckpointError
+from engine.exactness.kernels import ForcedQmv, Gather, MatmulKernel, OneRow, QmvRows, Stock
+from engine.exactness.kernels.base import Scope
+from engine.exactness.kernels.qmv_rows import Served
 from engine.exactness.ladder import linear_shapes
+from engine.exactness.modules import _wrapped
 from engine.loading import Pair
 from engine.request import LoadOptions
 from engine.selftest import installation, launch, machine, metal, suite
 from engine.selftest.check import Check, Failed, Finding, Outcome, Result, Skip, run
 from engine.selftest.child import NoChild, run_apart
+from engine.selftest.kernels import kernel_of
 from engine.selftest.pair import PairChecks
 from engine.selftest.report import WIDTH, Report, lines_of, without_home
 from engine.target import Rows
@@ -248,6 +254,7 @@ def test_a_full_disk_fails_with_what_to_free(tmp_path: Path, monkeypatch: pytest
     found = machine.room_on(places, measured=("verdicts",))
     assert "holds 2.0 KiB" in found.lines[0]
     assert "not there yet" in found.lines[1]
+    assert machine.bytes_in(tmp_path, seconds=-1) == (0, False)
     monkeypatch.setattr(machine, "free_bytes", lambda folder: 1000 if folder.name == "models" else 2**40)
     with pytest.raises(Failed, match="no room left for models") as wrong:
         machine.room_on(places, measured=())
@@ -275,6 +282,39 @@ def test_a_pair_that_is_well(checks: PairChecks, pair: Pair) -> None:
     assert compared.facts["identical"]
     assert compared.facts["drafted"] > 0
     assert any("no benchmark" in line for line in compared.lines)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [None, Stock(), ForcedQmv(64), Gather(), OneRow(), QmvRows(64, ())],
+    ids=lambda k: getattr(k, "name", "none"),
+)
+@pytest.mark.parametrize("outputs", [96, 100])
+def test_the_kernel_in_the_table_is_the_one_that_runs(kernel: MatmulKernel | None, outputs: int) -> None:
+    """A kernel leaves layers that it has no view of to single rows. Told by the calls that a layer gets."""
+    made = [nn.Linear(512, outputs), nn.QuantizedLinear(512, outputs), nn.QuantizedLinear(128, outputs)]
+    made.append(nn.QuantizedEmbedding(outputs, 512))
+    for module in made:
+        scope = Scope()
+        scope.kernel, scope.active = kernel, True
+        (wrapped,) = _wrapped([module], scope)
+        single: list[int] = []
+        stock = wrapped.stock
+        object.__setattr__(
+            wrapped, "stock", lambda x, stock=stock, single=single: single.append(x.shape[-2]) or stock(x)
+        )
+        inputs = module.weight.shape[1] * (32 // module.bits if "scales" in module else 1)
+        x = mx.ones((1, 3, inputs))
+        mx.eval(wrapped.as_linear(x) if isinstance(module, nn.QuantizedEmbedding) else wrapped(x))
+        told = kernel_of(kernel, wrapped)
+        assert (told == "one_row") == (single == [1, 1, 1]), (module, told, single)
+        assert (told == "stock") == (single == [3])
+    served = QmvRows(64, [Served(512, outputs, 4, 64, True)])
+    assert [kernel_of(served, module) for module in made][1:] == [
+        "qmv_rows",
+        kernel_of(ForcedQmv(64), made[2]),
+        "qmv_rows",
+    ]
 
 
 def test_text_that_differs_fails(checks: PairChecks, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,7 +423,7 @@ def test_the_exit_status_says_whether_something_failed(
     assert (
         "ok      good    well\nskipped absent  not on this machine\n2 checks in 0 s: 1 ok, 1 skipped, 0 FAILED" in said
     )
-    assert "All checks ran in one process: no second process could be started" in said
+    assert "Not every check ran in a process of its own: no second process could be started" in said
     told = json.loads(file.read_text())
     assert (told["version"], told["passed"]) == (1, True)
     assert [check["outcome"] for check in told["checks"]] == ["ok", "skipped"]
