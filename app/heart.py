@@ -30,6 +30,7 @@ class Heart(QTimer):
     """Milliseconds between beats. Make it in the GUI thread.
 
     walls: on the clock. gaps: without the wait for a core, which other programs cause. works: this thread's own work.
+    cost: seconds of this thread's work that the beats themselves took, reading the kernel's files.
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,7 @@ class Heart(QTimer):
         self.walls: list[float] = []
         self.gaps: list[float] = []
         self.works: list[float] = []
+        self.cost = 0.0
         self._last = (time.perf_counter(), time.thread_time(), waited_ms())
         self.setTimerType(Qt.TimerType.PreciseTimer)
         self.timeout.connect(self.beat)
@@ -44,12 +46,14 @@ class Heart(QTimer):
 
     @Slot()
     def beat(self) -> None:
+        began = time.thread_time()
         now = (time.perf_counter(), time.thread_time(), waited_ms())
         wall, work, waited = (new - old for new, old in zip(now, self._last, strict=True))
         self._last = now
         self.walls.append(wall * 1000)
         self.works.append(work * 1000)
         self.gaps.append(max(work * 1000, wall * 1000 - waited))
+        self.cost += time.thread_time() - began
 
 
 def p99(values: list[float]) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app import sessionlog
+from app import collector, sessionlog
 from app.activity import Activity, system
 from app.chat.chats import Chats
 from app.chat.checks import Checks
@@ -104,6 +104,8 @@ class Services(QObject):
     @Slot()
     def _on_model(self) -> None:
         """Another model is loaded, so other memory is free."""
+        if self.loader.info is not None:
+            collector.leave_out()
         if self.shelf.looked:
             self.shelf.refresh()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from app import collector
 from app.enginelike import EngineLike, Loader, Progress, SessionSink
 from app.happenings import (
     TERMINAL,
@@ -323,6 +324,7 @@ class EngineThread(QThread):
     def _close_engine(self) -> None:
         engine, self._engine, self._options = self._engine, None, None
         if engine is not None:
+            collector.take_back()
             engine.close()
 
 

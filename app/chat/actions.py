@@ -55,8 +55,8 @@ class Actions(QWidget):
         if self._count is None:
             return
         self._count.setText(f"{item.branch}/{item.branches}")
-        self._buttons["left"].setEnabled(item.branch > 1 and not item.streaming)
-        self._buttons["right"].setEnabled(item.branch < item.branches and not item.streaming)
+        self._buttons["left"].setEnabled(item.branch > 1)
+        self._buttons["right"].setEnabled(item.branch < item.branches)
         for widget in (self._buttons["left"], self._count, self._buttons["right"]):
             widget.setVisible(several)
 
@@ -71,8 +71,16 @@ class Actions(QWidget):
         self._buttons[key] = button
         return button
 
+    def show_item(self, item: Item) -> None:
+        """Be the row of another message of the same role."""
+        self._item = item
+        self._near = False
+
     def refresh(self) -> None:
         item = self._item
+        self.setVisible(not item.streaming)
+        if item.streaming:
+            return
         self._show_versions()
         colour = self._colour()
         for key, button in self._buttons.items():
@@ -81,7 +89,6 @@ class Actions(QWidget):
             self._buttons["check"].setVisible(item.can_check)
         self._caption.show_text(item.caption)
         self._caption.setToolTip(item.caption_tip)
-        self.setVisible(not item.streaming)
 
     def _colour(self) -> str:
         """A user's row shows only when it is pointed at or reached by keyboard: the text is the product."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal, Slot
+from PySide6.QtCore import QEvent, QRect, Qt, Signal, Slot
 from PySide6.QtGui import QEnterEvent
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton, QWidget
 
 from app.chat.actions import Actions
 from app.chat.chips import AttachmentDialog, Chips
@@ -39,7 +39,10 @@ class MessageView(QWidget):
 
     def __init__(self, item: Item, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        # Grows downwards; what is above stays as it was drawn.
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self.item = item
+        self._places: list[tuple[QWidget, QRect]] = []
         self._actions = Actions(item, self)
         self._actions.pressed.connect(self._on_action)
         self._error: ErrorCard | None = None
@@ -48,6 +51,18 @@ class MessageView(QWidget):
         self._note.setWordWrap(True)
         self._note.setTextFormat(Qt.TextFormat.PlainText)
         self._go_on: QPushButton | None = None
+
+    @property
+    def reusable(self) -> bool:
+        """Whether it may become another message's: it has no state but its item's, and nobody is in it."""
+        focus = QApplication.focusWidget()
+        return self._error is None and not self.item.streaming and not (focus and self.isAncestorOf(focus))
+
+    def show_item(self, item: Item) -> None:
+        """Be the view of another message of the same role. To make one anew takes several times as long."""
+        self.item = item
+        self._places.clear()
+        self._actions.show_item(item)
 
     def refresh(self) -> None:
         """Show the item as it is now."""
@@ -72,7 +87,20 @@ class MessageView(QWidget):
         self._actions.refresh()
 
     def height_for(self, width: int) -> int:
+        """Height at this width, in pixels. `place` then puts what is in it where this found room for it."""
         raise NotImplementedError
+
+    def place(self) -> None:
+        """Apart from `height_for`, because the transcript first scrolls what is drawn already.
+
+        Qt cannot scroll what a widget in it has been resized on.
+        """
+        places, self._places = self._places, []
+        for widget, where in places:
+            widget.setGeometry(where)
+
+    def _put(self, widget: QWidget, x: int, y: int, width: int, height: int) -> None:
+        self._places.append((widget, QRect(x, y, width, height)))
 
     def _show_error(self) -> None:
         if self.item.error is None:
@@ -110,23 +138,23 @@ class MessageView(QWidget):
         if not self._note.isHidden():
             y += GAP_4
             height = max(16, self._note.heightForWidth(width))
-            self._note.setGeometry(left, y, width, height)
+            self._put(self._note, left, y, width, height)
             y += height
         if self._go_on is not None and not self._go_on.isHidden():
             y += GAP_8
             size = self._go_on.sizeHint()
-            self._go_on.setGeometry(left, y, size.width(), size.height())
+            self._put(self._go_on, left, y, size.width(), size.height())
             y += size.height() + GAP_4
         if self._error is not None and not self._error.isHidden():
             y += GAP_8
             height = self._error.height_for(width)
-            self._error.setGeometry(left, y, width, height)
+            self._put(self._error, left, y, width, height)
             y += height
         y += GAP_4
         wanted = min(width, self._actions.sizeHint().width()) if right else width
         # The icons line up with the text, not the padding of their buttons.
         shift = 6 if right else -6
-        self._actions.setGeometry(left + width - wanted + shift, y, wanted, ACTIONS_HEIGHT)
+        self._put(self._actions, left + width - wanted + shift, y, wanted, ACTIONS_HEIGHT)
         return y + ACTIONS_HEIGHT
 
     def enterEvent(self, event: QEnterEvent) -> None:
@@ -175,11 +203,17 @@ class UserView(MessageView):
         use_class(self._bubble, "bubble")
         self._text = Prose(self._bubble)
         self._text.setAccessibleName("You")
-        self._shown = excerpt(item.content)
-        self._text.show_plain(self._shown)
         self._chips = Chips(removable=False, parent=self)
-        self._chips.show_attachments(item.attachments)
         self._chips.pressed.connect(self._on_chip)
+        self._shown = ""
+        self.show_item(item)
+
+    def show_item(self, item: Item) -> None:
+        super().show_item(item)
+        self._shown = excerpt(item.content)
+        self._text.reset()
+        self._text.show_plain(self._shown)
+        self._chips.show_attachments(item.attachments)
         self._bubble.setVisible(bool(self._shown.strip()) or not item.attachments)
         self.refresh()
 
@@ -199,7 +233,7 @@ class UserView(MessageView):
         y = 0
         if self.item.attachments:
             height = self._chips.height_for(most, right=True)
-            self._chips.setGeometry(width - most, 0, most, height)
+            self._put(self._chips, width - most, 0, most, height)
             y = height
             if self._bubble.isHidden():
                 return self._place_below(y, 0, width, right=True)
@@ -211,8 +245,8 @@ class UserView(MessageView):
         inner = min(most - 2 * GAP_16, int(document.idealWidth()) + 2)
         self._text.resize(inner, 30)
         height = self._text.height_for(inner)
-        self._bubble.setGeometry(width - inner - 2 * GAP_16, y, inner + 2 * GAP_16, height + 2 * 10)
-        self._text.setGeometry(GAP_16, 10, inner, height)
+        self._put(self._bubble, width - inner - 2 * GAP_16, y, inner + 2 * GAP_16, height + 2 * 10)
+        self._put(self._text, GAP_16, 10, inner, height)
         return self._place_below(y + height + 20, 0, width, right=True)
 
 

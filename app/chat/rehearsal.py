@@ -31,6 +31,7 @@ def rehearse(parent: QWidget) -> None:
     for item in (Item(0, "user", "Hello"), Item(0, "assistant", REPLY)):
         view = view_for(item, parent)
         view.resize(WIDTH, view.height_for(WIDTH))
+        view.place()
         view.grab()
         view.hide()
         view.deleteLater()

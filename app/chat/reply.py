@@ -52,6 +52,22 @@ class ReplyView(MessageView):
     def body(self) -> Body:
         return self._body
 
+    @property
+    def reusable(self) -> bool:
+        bodies = (self._body, self._reasoning)
+        return super().reusable and not self._marked and all(b is None or b.reusable for b in bodies)
+
+    def show_item(self, item: Item) -> None:
+        super().show_item(item)
+        self._due, self._open = 0.0, None
+        self._body.reset()
+        if self._reasoning is not None:
+            self._reasoning.reset()
+            self._reasoning.hide()
+        if self._fold is not None:
+            self._fold.hide()
+        self.refresh()
+
     def show_marks(self, trace: Trace | None, *, on: bool) -> None:
         """Mark which round each token came of, or stop marking. trace: None when that is not known."""
         self._marked = on
@@ -111,7 +127,7 @@ class ReplyView(MessageView):
             self._fold = QPushButton(self)
             use_class(self._fold, "quiet")
             self._fold.clicked.connect(self.toggle_reasoning)
-            self._fold.show()
+        self._fold.show()
         opened = self.reasoning_open
         thinking = item.streaming and not item.content
         self._fold.setText("Reasoning…" if thinking else "Reasoning")
@@ -135,23 +151,29 @@ class ReplyView(MessageView):
 
     def height_for(self, width: int) -> int:
         y = 0
-        if self._fold is not None:
-            self._fold.setGeometry(-4, 0, min(width, self._fold.sizeHint().width()), 26)
+        if self._fold is not None and not self._fold.isHidden():
+            self._put(self._fold, -4, 0, min(width, self._fold.sizeHint().width()), 26)
             y += 26 + GAP_4
             if self._reasoning is not None and not self._reasoning.isHidden():
                 height = self._reasoning.height_for(width - GAP_16)
-                self._reasoning.setGeometry(GAP_16, y, width - GAP_16, height)
+                self._put(self._reasoning, GAP_16, y, width - GAP_16, height)
                 y += height + GAP_12
         height = self._body.height_for(width)
-        self._body.setGeometry(0, y, width, height)
-        self._place_caret()
+        self._put(self._body, 0, y, width, height)
         y += height
         if not self._legend.isHidden():
             y += GAP_8
             height = max(16, self._legend.heightForWidth(width))
-            self._legend.setGeometry(0, y, width, height)
+            self._put(self._legend, 0, y, width, height)
             y += height
         return self._place_below(y, 0, width)
+
+    def place(self) -> None:
+        super().place()
+        self._body.place()
+        if self._reasoning is not None:
+            self._reasoning.place()
+        self._place_caret()
 
     def _place_caret(self) -> None:
         parts = self._body.parts

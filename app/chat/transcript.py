@@ -6,16 +6,17 @@ from collections.abc import Callable
 from time import perf_counter
 
 from PySide6.QtCore import QElapsedTimer, QEvent, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QScrollBar, QWidget
 
 from app.chat.column import Column
 from app.chat.item import Item
 from app.chat.message import MessageView
 from app.chat.pill import Pill
-from app.chat.reply import ReplyView, view_for
+from app.chat.reply import ReplyView
 from app.chat.trace import Trace
-from app.chat.trash import Trash
+from app.chat.views import Views
+from app.theme.manager import current
 from app.theme.tokens import COLUMN_WIDTH, GAP_24
 
 MIN_WAIT_MS = 5
@@ -46,15 +47,15 @@ class Transcript(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Conversation")
-        self.viewport().setAutoFillBackground(False)
+        # Opaque, so that what moves can be moved on screen instead of being drawn again.
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self._column = Column()
-        self._views: dict[int, MessageView] = {}
+        self._views = Views(self.viewport(), self._connect)
         self._follow = True
         self._placing = False
         self._width = 0
         self._waiting: set[int] = set()
         self._trace_of: Callable[[int], Trace | None] | None = None
-        self._trash = Trash(self)
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.timeout.connect(self.draw_now)
@@ -62,6 +63,8 @@ class Transcript(QAbstractScrollArea):
         self._prepare.setSingleShot(True)
         self._prepare.setInterval(MIN_WAIT_MS)
         self._prepare.timeout.connect(self.prepare_next)
+        self.drawings = 0
+        """Counted for `app.measure`: on a busy machine there are fewer."""
         self._since_draw = QElapsedTimer()
         self._since_draw.start()
         self._pill = Pill(self.viewport())
@@ -92,9 +95,9 @@ class Transcript(QAbstractScrollArea):
         """Show other messages. Views of messages that stay are kept."""
         keep = {item.id: item for item in items}
         changed: set[int] = set()
-        for number, view in list(self._views.items()):
+        for number, view in self._views:
             if keep.get(number) is not view.item:
-                self._drop(number)
+                self._views.drop(number)
                 changed.add(number)
         self._column.columns = max(20, (self._column_width() or COLUMN_WIDTH) // 8)
         self._column.set_items(items, changed)
@@ -129,6 +132,7 @@ class Transcript(QAbstractScrollArea):
     def draw_now(self) -> None:
         """Draw what changed and more of what is behind."""
         self._later.stop()
+        self.drawings += 1
         waiting, self._waiting = self._waiting, set()
         started = perf_counter()
         # The newest first: it is the one that is being written.
@@ -149,7 +153,7 @@ class Transcript(QAbstractScrollArea):
             self._later_in(MIN_WAIT_MS)
 
     def _note_behind(self) -> None:
-        behind = [number for number, view in self._views.items() if view.behind]
+        behind = [number for number, view in self._views if view.behind]
         if behind:
             self._waiting.update(behind)
             self._later_in(MIN_WAIT_MS)
@@ -168,7 +172,7 @@ class Transcript(QAbstractScrollArea):
     def show_marks(self, trace_of: Callable[[int], Trace | None] | None) -> None:
         """Mark on replies which round each token came of. trace_of: asked for each of them; None stops marking."""
         self._trace_of = trace_of
-        for view in self._views.values():
+        for _, view in self._views:
             self._mark(view)
         self._column.doubt_all()
         self._place()
@@ -183,7 +187,8 @@ class Transcript(QAbstractScrollArea):
 
     def refresh_theme(self) -> None:
         self._pill.refresh_theme()
-        for view in self._views.values():
+        self._views.forget_resting()
+        for _, view in self._views:
             view.refresh_theme()
         self._column.doubt_all()
         self._place()
@@ -286,38 +291,48 @@ class Transcript(QAbstractScrollArea):
         bar.setValue(value)
         value = bar.value()
         left = (self.width() - width) // 2
-        for number, view in list(self._views.items()):
+        self._move_along(tops, value)
+        for number, view in self._views:
             index = column.index(number)
             if index is None:
                 continue
             top = tops[index] - value
             if top + column.height(index) > -2 * page and top < 3 * page:
                 view.setGeometry(left, top, width, column.height(index))
+                view.place()
                 if view.isHidden():
                     view.show()
             else:
-                self._drop(number)
+                self._views.drop(number)
                 column.doubt(index)
         self._show_pill()
+
+    def _move_along(self, tops: list[int], value: int) -> None:
+        """Scroll what is drawn already. Views that moved by another way than most are placed by `_apply`."""
+        page = self.viewport().height()
+        for number, view in self._views:
+            index = self._column.index(number)
+            if index is None or view.isHidden() or not -view.height() < view.y() < page:
+                continue
+            way = tops[index] - value - view.y()
+            if way and abs(way) < page:
+                self.viewport().scroll(0, way)
+            return
 
     def _show_pill(self) -> None:
         bar = self.verticalScrollBar()
         self._pill.show_when(not self._follow and bar.maximum() - bar.value() > NEAR_BOTTOM)
 
     def _make(self, item: Item) -> MessageView:
-        view = view_for(item, self.viewport())
-        for name in ("copy", "again", "edit", "delete", "check", "branch", "act"):
-            getattr(view, name).connect(getattr(self, name))
-        view.resized.connect(self._on_resized)
-        self._views[item.id] = view
+        view = self._views.make(item)
         if self._trace_of is not None:
             self._mark(view)
         return view
 
-    def _drop(self, message: int) -> None:
-        view = self._views.pop(message, None)
-        if view is not None:
-            self._trash.put(view)
+    def _connect(self, view: MessageView) -> None:
+        for name in ("copy", "again", "edit", "delete", "check", "branch", "act"):
+            getattr(view, name).connect(getattr(self, name))
+        view.resized.connect(self._on_resized)
 
     # events
 
@@ -332,6 +347,11 @@ class Transcript(QAbstractScrollArea):
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         # Placed by `_place`; Qt must not move the children as well.
         return
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        painter.fillRect(event.rect(), QColor(current().bg))
+        painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

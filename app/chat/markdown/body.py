@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import perf_counter
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from app.chat.markdown.code import CodeBlock
@@ -27,6 +28,8 @@ PIECE = 96
 WINDOW = 2048
 """Characters of a finished text parsed at a time; they are drawn block by block."""
 REDRAW_MS = 30.0
+SPARE = 24
+"""Parts up to which a reply's widgets are used again."""
 
 Part = Prose | CodeBlock | Table
 
@@ -41,6 +44,7 @@ class Body(QWidget):
 
     def __init__(self, parent: QWidget | None = None, *, style: str = "prose") -> None:
         super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self._style = style
         self._source = ""
         self._tail_start = 0
@@ -50,6 +54,10 @@ class Body(QWidget):
         self._complete = False
         # Where each part is, while that holds: (y, width, height).
         self._places: dict[Part, tuple[int, int, int]] = {}
+        self._moved: list[Part] = []
+        # Written to and not laid out yet: what became finished and what follows it are laid out together.
+        self._open: list[Prose] = []
+        self._spare: list[Part] = []
         self._target = ""
         self._target_complete = False
         self.parsed_chars = 0
@@ -162,10 +170,28 @@ class Body(QWidget):
         if complete:
             self._end()
 
+    @property
+    def reusable(self) -> bool:
+        """Whether `reset` is worth it: hundreds of parts of a long reply are better deleted, a few at a time."""
+        return len(self._parts) + len(self._spare) <= SPARE
+
+    def reset(self) -> None:
+        """Show nothing. The parts are kept for what is shown next: to make one takes a millisecond."""
+        self._marking = None
+        for part in self._parts:
+            part.hide()
+            part.reset()
+        self._spare += self._parts
+        self._parts = []
+        self._drop_all()
+        self._target, self._complete, self._target_complete = "", False, False
+
     def _drop_all(self) -> None:
         for part in self._parts:
             part.hide()
             part.deleteLater()
+        self._moved.clear()
+        self._open.clear()
         self._parts, self._tail_start, self._tail_parts = [], 0, 0
         self._places.clear()
         self._source = ""
@@ -179,18 +205,25 @@ class Body(QWidget):
             self.advance(REDRAW_MS)
 
     def height_for(self, width: int) -> int:
-        """Place the parts at this width. Returns the height, in pixels."""
+        """Height at this width, in pixels. `place` then puts the parts where this found room for them."""
         y = 0
         for index, part in enumerate(self._parts):
             if index:
                 y += GAP_12
             known = self._places.get(part)
             if known is None or known[:2] != (y, width):
-                height = part.height_for(width)
-                part.setGeometry(0, y, width, height)
-                self._places[part] = known = (y, width, height)
+                self._places[part] = known = (y, width, part.height_for(width))
+                self._moved.append(part)
             y += known[2]
         return y
+
+    def place(self) -> None:
+        moved, self._moved = self._moved, []
+        for part in moved:
+            known = self._places.get(part)
+            if known is not None:
+                y, width, height = known
+                part.setGeometry(0, y, width, height)
 
     def _show(self, blocks: list[Block], text: str, base: int, *, frozen: bool) -> None:
         """Bring the parts from `_tail_parts` on in line with `blocks`, reusing widgets of the same kind.
@@ -209,6 +242,7 @@ class Body(QWidget):
             last = self._parts[index - 1]
             assert isinstance(last, Prose)
             last.show_tail([])
+            self._open.append(last)
             self._places.pop(last, None)
         if joins:
             index -= 1
@@ -218,10 +252,13 @@ class Body(QWidget):
             index += 1
             begin = part.frozen_end if isinstance(part, Prose) else 0
             if isinstance(part, Prose):
+                self._open.append(part)
                 if frozen:
                     part.freeze(members)
                 else:
                     part.show_tail(members)
+                if marking is not None:
+                    self._commit()  # marks are put on what is laid out
             elif isinstance(part, Table):
                 part.show_table(members[0])
             else:
@@ -236,6 +273,12 @@ class Body(QWidget):
             self._tail_parts = index
         else:
             self._drop_from(max(index, self._tail_parts))
+            self._commit()
+
+    def _commit(self) -> None:
+        parts, self._open = self._open, []
+        for part in parts:
+            part.commit()
 
     def _part(self, index: int, kind: Kind) -> Part:
         wanted = {"prose": Prose, "code": CodeBlock, "table": Table}[kind]
@@ -243,8 +286,10 @@ class Body(QWidget):
             if type(self._parts[index]) is wanted:
                 return self._parts[index]
             self._drop_from(index)
-        part: Part
-        if kind == "code":
+        part = next((spare for spare in self._spare if type(spare) is wanted), None)
+        if part is not None:
+            self._spare.remove(part)
+        elif kind == "code":
             part = CodeBlock(self)
         elif kind == "table":
             part = Table(self, style=self._style)

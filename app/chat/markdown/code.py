@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from PySide6.QtCore import Qt, QTimer, Slot
-from PySide6.QtGui import (
-    QGuiApplication,
-    QTextBlock,
-    QTextCursor,
-    QTextDocument,
-    QWheelEvent,
-)
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QRect, Qt, QTimer, Slot
+from PySide6.QtGui import QGuiApplication, QResizeEvent, QTextCursor, QWheelEvent
+from PySide6.QtWidgets import QFrame, QLabel, QPlainTextEdit, QToolButton, QWidget
 
 from app.chat.markdown.highlight import Colours, spans
 from app.chat.markdown.marks import Marked, Marking
 from app.theme.icons import icon
 from app.theme.manager import code_font, current, use_class
-from app.theme.tokens import CODE
+from app.theme.tokens import CODE, RADIUS
+
+HEAD = 32
+"""Height of the line with the language and Copy, with the border above it."""
+BELOW = 10
 
 HIGHLIGHT_LIMIT = 60_000
 """Characters above which code stays uncoloured: Pygments needs about 1 ms per 1,000 on the GUI thread."""
@@ -30,12 +26,14 @@ class CodeBlock(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         use_class(self, "code")
+        # It grows by lines; those that are there stay as they were drawn.
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self.source = ""
         self.language = ""
         self._complete = False
-        self._label = QLabel()
+        self._label = QLabel(self)
         use_class(self._label, "caption")
-        self._copy = QToolButton()
+        self._copy = QToolButton(self)
         use_class(self._copy, "quiet")
         self._copy.setText("Copy")
         self._copy.setAccessibleName("Copy code")
@@ -47,16 +45,6 @@ class CodeBlock(QFrame):
         self._back.timeout.connect(self._copy_again)
         self._edit = _Source(self)
         self._colours = Colours(self._edit.document())
-        top = QHBoxLayout()
-        top.setContentsMargins(12, 2, 4, 0)
-        top.addWidget(self._label)
-        top.addStretch()
-        top.addWidget(self._copy)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 8)
-        layout.setSpacing(0)
-        layout.addLayout(top)
-        layout.addWidget(self._edit)
         self.refresh_theme()
 
     def show_code(self, source: str, language: str, *, complete: bool) -> None:
@@ -70,13 +58,27 @@ class CodeBlock(QFrame):
                 cursor = QTextCursor(self._edit.document())
                 cursor.movePosition(QTextCursor.MoveOperation.End)
                 cursor.insertText(source[len(self.source) :])
+                self._edit.look_at(source, len(self.source))
             else:
                 self._edit.setPlainText(source)
+                self._edit.look_at(source)
             self.source = source
             self._complete = False
         if complete and not self._complete:
             self._complete = True
             self._colour()
+
+    def reset(self) -> None:
+        """Show nothing, as if it were new."""
+        self.source = self.language = ""
+        self._complete = False
+        self._label.clear()
+        self._back.stop()
+        self._copy_again()
+        self._edit.show_spans(None, ())
+        self._edit.clear()
+        self._edit.look_at("")
+        self._colours.show_spans({})
 
     def mark(self, marking: Marking, source: str, offset: int) -> None:
         """source: the fence and what is in it, which is at `offset` of the reply."""
@@ -86,19 +88,38 @@ class CodeBlock(QFrame):
 
     def height_for(self, width: int) -> int:
         """Height in pixels; code does not wrap, so width matters only for the scroll bar."""
-        return 32 + self._edit.fit(width - 2) + 10
+        return HEAD + self._edit.height_for(width - 2) + BELOW
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        old, width, height = event.oldSize(), self.width(), self.height()
+        if old.width() != width:
+            self.update()
+        else:
+            # The lower border is no longer there.
+            self.update(QRect(0, old.height() - RADIUS - 1, width, RADIUS + 1))
+            self.update(QRect(0, height - RADIUS - 1, width, RADIUS + 1))
+        self._place_copy()
+        self._edit.setGeometry(1, HEAD, width - 2, height - HEAD - BELOW)
+
+    def _place_copy(self) -> None:
+        copy = self._copy.sizeHint().width()
+        self._copy.setGeometry(self.width() - 5 - copy, 3, copy, HEAD - 3)
+        self._label.setGeometry(13, 3, max(0, self.width() - 5 - copy - 13), HEAD - 3)
 
     @Slot()
     def copy(self) -> None:
         QGuiApplication.clipboard().setText(self.source)
         self._copy.setText("Copied")
         self._copy.setIcon(icon("check", current().text_soft))
+        self._place_copy()
         self._back.start()
 
     @Slot()
     def _copy_again(self) -> None:
         self._copy.setText("Copy")
         self._copy.setIcon(icon("copy", current().text_soft))
+        self._place_copy()
 
     def refresh_theme(self) -> None:
         self._copy_again()
@@ -130,26 +151,26 @@ class _Source(Marked, QPlainTextEdit):
         self.setViewportMargins(12, 0, 12, 0)
         self.viewport().setAutoFillBackground(False)
         self.setAccessibleName("Code")
+        for widget in (self, self.viewport()):
+            widget.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
+        self._widest = 0
 
-    def fit(self, width: int) -> int:
+    def look_at(self, source: str, known: int = 0) -> None:
+        """Keep the width of the widest line. source: what is shown; of it, `known` characters were looked at before."""
+        if not known:
+            self._widest = 0
+        metrics, start = self.fontMetrics(), source.rfind("\n", 0, known) + 1
+        for line in source[start:].split("\n"):
+            self._widest = max(self._widest, metrics.horizontalAdvance(line.expandtabs(4)))
+
+    def height_for(self, width: int) -> int:
+        """Height of all lines, with the bar below them when the widest has no room."""
         line = max(CODE[1] - 3, self.fontMetrics().lineSpacing())
-        bar = self.horizontalScrollBar()
-        longest = max((b.length() for b in _lines(self.document())), default=0)
-        wide = longest * self.fontMetrics().horizontalAdvance("0") > width - 24
-        height = line * max(1, self.document().blockCount()) + 2 + (bar.sizeHint().height() if wide else 0)
-        if self.height() != height:
-            self.setFixedHeight(height)
-        return height
+        bar = self.horizontalScrollBar().sizeHint().height() if self._widest > width - 24 else 0
+        return line * max(1, self.document().blockCount()) + 2 + bar
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         if abs(event.angleDelta().x()) > abs(event.angleDelta().y()):
             super().wheelEvent(event)
         else:
             event.ignore()
-
-
-def _lines(document: QTextDocument) -> Iterator[QTextBlock]:
-    block = document.begin()
-    while block.isValid():
-        yield block
-        block = block.next()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QColor, QFont, QSyntaxHighlighter, QTextCharFormat, QTextDocument
 
 from app.theme.tokens import Roles
+
+if TYPE_CHECKING:
+    from pygments.token import _TokenType
 
 USUAL = (
     "python",
@@ -55,7 +59,6 @@ class Colours(QSyntaxHighlighter):
 def spans(source: str, language: str, roles: Roles) -> dict[int, list[tuple[int, int, QTextCharFormat]]]:
     """Per line: (start, length in UTF-16 units, format). Empty when the language is not known."""
     from pygments.lexers import get_lexer_by_name
-    from pygments.token import Comment, Keyword, Name, Number, Operator, String
     from pygments.util import ClassNotFound
 
     if not language:
@@ -64,22 +67,10 @@ def spans(source: str, language: str, roles: Roles) -> dict[int, list[tuple[int,
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return {}
-    table = (
-        (Comment, _shape(roles.code_comment, italic=True)),
-        (Keyword, _shape(roles.code_keyword)),
-        (Operator.Word, _shape(roles.code_keyword)),
-        (String, _shape(roles.code_string)),
-        (Number, _shape(roles.code_number)),
-        (Name.Function, _shape(roles.code_name)),
-        (Name.Class, _shape(roles.code_name)),
-        (Name.Builtin, _shape(roles.code_name)),
-        (Name.Tag, _shape(roles.code_name)),
-        (Name.Decorator, _shape(roles.code_number)),
-    )
     result: dict[int, list[tuple[int, int, QTextCharFormat]]] = {}
     line = column = 0
     for kind, text in lexer.get_tokens(source):
-        shape = next((shape for base, shape in table if kind in base), None)
+        shape = _shape_of(kind, roles)
         for number, piece in enumerate(text.split("\n")):
             if number:
                 line, column = line + 1, 0
@@ -89,6 +80,27 @@ def spans(source: str, language: str, roles: Roles) -> dict[int, list[tuple[int,
                 result.setdefault(line, []).append((column, length, shape))
             column += length
     return result
+
+
+@lru_cache(maxsize=512)
+def _shape_of(kind: _TokenType, roles: Roles) -> QTextCharFormat | None:
+    """None: in the colour of text."""
+    from pygments.token import Comment, Keyword, Name, Number, Operator, String
+
+    table = (
+        (Comment, roles.code_comment),
+        (Keyword, roles.code_keyword),
+        (Operator.Word, roles.code_keyword),
+        (String, roles.code_string),
+        (Number, roles.code_number),
+        (Name.Function, roles.code_name),
+        (Name.Class, roles.code_name),
+        (Name.Builtin, roles.code_name),
+        (Name.Tag, roles.code_name),
+        (Name.Decorator, roles.code_number),
+    )
+    colour = next((colour for base, colour in table if kind in base), None)
+    return None if colour is None else _shape(colour, italic=kind in Comment)
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QColor, QHelpEvent, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QTextEdit, QToolTip
 
@@ -107,9 +107,14 @@ class Marked:
     _spans: Sequence[Span] = ()
     _marking: Marking | None = None
     _hovered = -1
+    _hover: _Hover | None = None
 
     def show_spans(self, marking: Marking | None, spans: Iterable[Span]) -> None:
-        self._marking, self._spans = marking, list(spans)
+        if marking is not None and self._hover is None:
+            self._hover = _Hover(self)
+        if self._marking is None and marking is None:
+            return
+        self._marking, self._spans, self._hovered = marking, list(spans), -1 if marking is None else self._hovered
         self._overlay()
 
     def _overlay(self) -> None:
@@ -136,17 +141,17 @@ class Marked:
         cursor.setPosition(span.start + span.length, QTextCursor.MoveMode.KeepAnchor)
         return cursor
 
-    def viewportEvent(self, event: QEvent) -> bool:
-        if self._marking is not None:
-            if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-                self._on_tip(event)
-                return True
-            if event.type() == QEvent.Type.Leave and self._hovered >= 0:
-                self._hovered = -1
-                self._overlay()
-        return bool(super().viewportEvent(event))  # type: ignore[misc]
+    @property
+    def is_marked(self) -> bool:
+        return self._marking is not None
 
-    def _on_tip(self, event: QHelpEvent) -> None:
+    def leave(self) -> None:
+        """The pointer is elsewhere."""
+        if self._hovered >= 0:
+            self._hovered = -1
+            self._overlay()
+
+    def show_tip(self, event: QHelpEvent) -> None:
         position = self.cursorForPosition(event.pos()).position()  # type: ignore[attr-defined]
         number = self.round_at(position)
         if number != self._hovered:
@@ -163,6 +168,25 @@ class Marked:
         if index < 0 or position > self._spans[index].start + self._spans[index].length:
             return -1
         return self._spans[index].mark.round
+
+
+class _Hover(QObject):
+    """What the pointer does over marked text. A filter, so that text without marks pays nothing for it."""
+
+    def __init__(self, marked: Marked) -> None:
+        super().__init__(marked.viewport())  # type: ignore[attr-defined]
+        self._marked = marked
+        marked.viewport().installEventFilter(self)  # type: ignore[attr-defined]
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if not self._marked.is_marked:
+            return False
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            self._marked.show_tip(event)
+            return True
+        if event.type() == QEvent.Type.Leave:
+            self._marked.leave()
+        return False
 
 
 def _start(span: Span) -> int:

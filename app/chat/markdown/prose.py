@@ -52,6 +52,9 @@ class TextPart(Marked, QTextBrowser):
         super().__init__(parent)
         use_class(self, style)
         self.soft = style == "reasoning"
+        self._writer: Writer | None = None
+        self.quotes = False
+        """Whether there may be quotes in it."""
         self.setAccessibleName("Reasoning" if self.soft else "Text")
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -62,6 +65,9 @@ class TextPart(Marked, QTextBrowser):
         self.setTabChangesFocus(True)
         self.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
         self.viewport().setAutoFillBackground(False)
+        for widget in (self, self.viewport()):
+            # A paragraph more must not draw all others again.
+            widget.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self.document().setDocumentMargin(0)
         self.document().setUndoRedoEnabled(False)
         self.anchorClicked.connect(self._open)
@@ -91,7 +97,8 @@ class TextPart(Marked, QTextBrowser):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
-        self._paint_quotes(event.rect())
+        if self.quotes:
+            self._paint_quotes(event.rect())
 
     def _paint_quotes(self, area: QRect) -> None:
         """A bar beside quotes; Qt knows the level but draws nothing."""
@@ -111,8 +118,17 @@ class TextPart(Marked, QTextBrowser):
             block = block.next()
         painter.end()
 
+    def reset(self) -> None:
+        """Show nothing, as if it were new."""
+        self.show_spans(None, ())
+        self.document().clear()
+        self.quotes = False
+
     def writer(self) -> Writer:
-        return Writer(current(), text_font(TRANSCRIPT[0]), soft=self.soft)
+        """For the present colours."""
+        if self._writer is None or self._writer.roles is not current():
+            self._writer = Writer(current(), text_font(TRANSCRIPT[0]), soft=self.soft)
+        return self._writer
 
 
 class Prose(TextPart):
@@ -122,27 +138,41 @@ class Prose(TextPart):
         super().__init__(parent, style=style)
         self._frozen_end = 0
         self._empty = True
+        self._has_tail = False
+        self._changing = False
         self._chunks: list[Chunk] = []
         self._frozen_spans: list[Span] = []
 
+    def reset(self) -> None:
+        self.commit()
+        super().reset()
+        self._frozen_end, self._empty, self._has_tail = 0, True, False
+        self._chunks, self._frozen_spans = [], []
+
     def show_tail(self, blocks: Sequence[Block]) -> None:
-        """Put `blocks` after what is frozen."""
-        self._append(blocks)
+        """Put `blocks` after what is frozen. On screen with the next `commit`."""
+        if blocks or self._has_tail:
+            self._append(blocks)
+            self._has_tail = bool(blocks)
 
     def freeze(self, blocks: Sequence[Block]) -> None:
-        """Write `blocks` for good."""
+        """Write `blocks` for good. On screen with the next `commit`."""
         self._empty = self._append(blocks)
+        self._has_tail = False
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         self._frozen_end = cursor.position()
 
+    def commit(self) -> None:
+        """Lay out what changed, once for all of it."""
+        if self._changing:
+            self._changing = False
+            QTextCursor(self.document()).endEditBlock()
+
     def _append(self, blocks: Sequence[Block]) -> bool:
         cursor = self._drop_tail()
-        # Laid out once, not after every word.
-        cursor.beginEditBlock()
-        empty = self.writer().write(cursor, [block.tokens for block in blocks], first=self._empty)
-        cursor.endEditBlock()
-        return empty
+        self.quotes = self.quotes or any(block.quotes for block in blocks)
+        return self.writer().write(cursor, [block.tokens for block in blocks], first=self._empty)
 
     @property
     def frozen_end(self) -> int:
@@ -173,13 +203,14 @@ class Prose(TextPart):
         return list(marking.spans(cursor.selectedText(), chunk.start, chunk.source, chunk.offset))
 
     def show_plain(self, text: str) -> None:
-        cursor = self._drop_tail()
-        cursor.beginEditBlock()
-        self.writer().write_plain(cursor, text)
-        cursor.endEditBlock()
+        self.writer().write_plain(self._drop_tail(), text)
+        self.commit()
 
     def _drop_tail(self) -> QTextCursor:
         cursor = QTextCursor(self.document())
+        if not self._changing:
+            self._changing = True
+            cursor.beginEditBlock()
         cursor.setPosition(self._frozen_end)
         shape = cursor.blockFormat()
         cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)

@@ -38,6 +38,11 @@ class Block:
         """Which widget shows it."""
         return _KINDS.get(self.tokens[0].type, "prose")
 
+    @property
+    def quotes(self) -> bool:
+        """Whether a quote is in it, at whatever depth."""
+        return any(token.type == "blockquote_open" for token in self.tokens)
+
 
 def normalise(text: str) -> str:
     """Line ends as the parser sees them, so that line numbers and offsets agree."""

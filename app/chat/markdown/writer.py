@@ -41,7 +41,7 @@ class Writer:
         self._code.setBackground(QColor(roles.bg_raised))
         self._block_code = QTextCharFormat(self.text)
         self._block_code.setFont(code_font())
-        self._roles = roles
+        self.roles = roles
         self._size = font.pixelSize()
         self._line = TRANSCRIPT[1]
         self._indent = 0
@@ -131,7 +131,7 @@ class Writer:
         if self._quote:
             shape.setProperty(QTextBlockFormat.Property.BlockQuoteLevel, self._quote)
         if code:
-            shape.setBackground(QColor(self._roles.bg_sunken))
+            shape.setBackground(QColor(self.roles.bg_sunken))
             shape.setNonBreakableLines(False)
         if self._marker:
             # The marker hangs in the indent; a tab brings the text to the margin.
@@ -145,7 +145,7 @@ class Writer:
             cursor.insertBlock(shape, self.text)
         if self._marker:
             soft = QTextCharFormat(self.text)
-            soft.setForeground(QColor(self._roles.text_soft))
+            soft.setForeground(QColor(self.roles.text_soft))
             cursor.insertText(self._marker + ("\u00a0\u00a0" if is_rtl(text) else "\t"), soft)
             self._marker = ""
 
@@ -161,7 +161,7 @@ class Writer:
             QTextBlockFormat.Property.BlockTrailingHorizontalRulerWidth,
             QTextLength(QTextLength.Type.PercentageLength, 100),
         )
-        shape.setProperty(QTextBlockFormat.Property.BackgroundBrush, QBrush(QColor(self._roles.line)))
+        shape.setProperty(QTextBlockFormat.Property.BackgroundBrush, QBrush(QColor(self.roles.line)))
         cursor.setBlockFormat(shape)
 
     def _table_lines(self, cursor: QTextCursor, tokens: Sequence[Token]) -> None:
@@ -221,7 +221,7 @@ class Writer:
             shape.setAnchor(True)
             shape.setAnchorHref(address)
             shape.setToolTip(address)
-            shape.setForeground(QColor(self._roles.accent))
+            shape.setForeground(QColor(self.roles.accent))
             shape.setFontUnderline(True)
         return shape
 

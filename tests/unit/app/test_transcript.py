@@ -342,7 +342,7 @@ def test_what_scrolls_away_is_deleted_a_few_widgets_at_a_time(qtbot: QtBot, tran
     transcript.jump_to_end()
     assert transcript.view(1) is None
     assert view.isHidden()
-    qtbot.waitUntil(lambda: transcript._trash.empty and not isValid(view))
+    qtbot.waitUntil(lambda: transcript._views.trash.empty and not isValid(view))
     assert not any(isValid(part) for part in parts)
 
 
