@@ -16,6 +16,7 @@ from engine.hub import errors
 T = TypeVar("T")
 
 _YES = ("1", "on", "yes", "true")
+_GATED = "GatedRepo"  # of the header in which the hub says why it refuses
 RETRIED = (408, 429, 500, 502, 503, 504)
 """Statuses that may be gone in a moment."""
 
@@ -203,7 +204,14 @@ class Connection:
 
     def problem(self, response: Any, repo: str, url: str) -> Exception:
         """For an answer that is not the wanted one: Transient or HubError."""
-        final = errors.refused(response.status_code, repo, self.endpoint, url, has_token=self.has_token)
+        final = errors.refused(
+            response.status_code,
+            repo,
+            self.endpoint,
+            url,
+            has_token=self.has_token,
+            gated=response.headers.get("X-Error-Code") == _GATED,
+        )
         if response.status_code in RETRIED:
             return Transient(final, asked=_retry_after(response))
         return final

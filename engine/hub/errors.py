@@ -83,11 +83,14 @@ def unreachable(netloc: str, detail: str) -> HubError:
     )
 
 
-def refused(status: int, repo: str, endpoint: str, url: str, *, has_token: bool) -> HubError:
-    """For a final HTTP status."""
+def refused(status: int, repo: str, endpoint: str, url: str, *, has_token: bool, gated: bool = False) -> HubError:
+    """For a final HTTP status. gated: the hub says that the repo's licence has to be accepted."""
     page = plain(f"{endpoint}/{repo}")
     detail = f"HTTP {status} from {plain(url)}"
-    if status == 401:
+    if status == 401 and gated:
+        what = f"{repo} is gated: it needs a token of an account that has accepted its licence."
+        todo = f"Open {page} and accept; then set HF_TOKEN, run `hf auth login`, or enter the token in the window."
+    elif status == 401:
         what = (
             f"The hub does not accept the token for {repo}." if has_token else f"{repo} needs a token, or is not there."
         )

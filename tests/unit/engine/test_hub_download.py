@@ -227,7 +227,7 @@ def without_ranges(hub: FakeHub) -> None:
         (gone, None, HubError, ("needs a token, or is not there", "HF_TOKEN")),
         (gone, "hf_good", HubError, ("does not have what was asked for", "Check the name")),
         (faulty(), "hf_bad", HubError, ("does not accept the token", "hf auth login")),
-        (gated, None, HubError, ("needs a token", "HF_TOKEN")),
+        (gated, None, HubError, ("is gated: it needs a token", "and accept; then set HF_TOKEN")),
         (gated, "hf_good", HubError, ("You have no access", "accept its licence")),
         (faulty(Fault("HEAD .*00002-of", times=9, status=404)), None, HubError, ("does not have", "Check the name")),
         (faulty(Fault(STORED, times=9, status=429)), None, HubError, ("asks to slow down", "Wait some minutes")),
