@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QLabel, QP
 
 from app.errorcard import as_dict
 from app.theme.manager import code_font, use_class
-from engine import KnownError, own_command
+from engine import KnownError, own_command, self_test_text
 
 NOTE = (
     "Checks this installation in a process of its own; that takes about a minute and a second copy of the demo model. "
@@ -91,8 +92,11 @@ class SelfTestDialog(QDialog):
 
     @Slot()
     def _on_finished(self) -> None:
-        self._show(self._process.readAllStandardOutput())
-        if not self._json().exists():  # else it only says where that was written
+        try:
+            # The same words again. A bundle's launcher may send what is printed to the system's log instead of here.
+            self.report.setPlainText(self_test_text(json.loads(self._json().read_text("utf-8"))))
+        except (OSError, ValueError):  # it ended before it was written
+            self._show(self._process.readAllStandardOutput())
             self._show(self._process.readAllStandardError())
         code = self._process.exitCode()
         passed = {0: "No check failed.", 1: "Some checks failed: see FAILED above."}

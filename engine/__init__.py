@@ -6,7 +6,7 @@ This is the whole public surface. `app/` and the terminal import from here and n
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.bench.design import blocks
@@ -49,6 +49,7 @@ from engine.memory import MemoryUse, free_memory, memory_use
 from engine.request import MAX_BLOCK, LoadOptions, Message, Request, Sampler, Segment, Speculation, WhenFull
 from engine.selftest.check import Check, Finding, Skip
 from engine.selftest.launch import own_command
+from engine.selftest.report import Report, text_of
 from engine.telemetry.environment import conditions, environment
 from engine.telemetry.event_log import EventLog
 from engine.telemetry.export import Exported, ExportKind, export_logs
@@ -135,6 +136,7 @@ __all__ = [
     "read_logs",
     "read_stats",
     "self_test",
+    "self_test_text",
     "speed_ratio",
     "speed_reason",
     "spread",
@@ -172,6 +174,15 @@ def self_test(arguments: Sequence[str]) -> int:
     from engine.cli.main import main
 
     return main(["doctor", "--self-test", *arguments])
+
+
+def self_test_text(told: Mapping[str, object]) -> str:
+    """The report for people of one that was written as JSON.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    return text_of(Report.from_json(told))
 
 
 def __getattr__(name: str) -> object:

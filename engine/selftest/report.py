@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +33,19 @@ class Report:
     def passed(self) -> bool:
         return all(result.outcome is not Outcome.FAILED for result in self.results)
 
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Report:
+        """What `to_json` has written.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        try:
+            started, results = datetime.fromisoformat(told["time"]), map(Result.from_json, told["checks"])
+            return cls(tuple(results), started, float(told["seconds"]), str(told["in_one_process"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"no report of a self-test: {error!r}") from error
+
     def to_json(self) -> dict[str, Any]:
         told: dict[str, Any] = without_home(
             {
@@ -48,6 +61,13 @@ class Report:
             }
         )
         return told
+
+
+def text_of(report: Report) -> str:
+    """The whole report for people."""
+    keys = [result.key for result in report.results]
+    checks = [line for result in report.results for line in lines_of(result, keys)]
+    return "\n".join([heading(report.started), *checks, *closing(report)])
 
 
 def heading(started: datetime) -> str:

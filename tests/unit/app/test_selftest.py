@@ -187,10 +187,16 @@ def test_a_report_without_qt_and_without_a_home(tmp_path: Path) -> None:
 # -- the dialog --------------------------------------------------------------------------------------------
 
 
-def prints(text: str, code: int = 0, before: str = "pass", after: str = "pass") -> Any:
-    """A command that prints a report and writes it as JSON, like the real one."""
-    report = f"print({text!r}, flush=True); pathlib.Path(sys.argv[1]).write_text('{{}}')"
-    body = f"import pathlib, signal, sys, time; {before}; {report}; {after}; sys.exit({code})"
+CHECK = {"key": "pair", "outcome": "ok", "text": "é loads", "todo": "", "lines": [], "facts": {}, "seconds": 1.0}
+REPORT = {"time": "2026-11-29T12:00:00+00:00", "seconds": 2.0, "in_one_process": "", "checks": [CHECK]}
+
+
+def prints(
+    text: str, code: int = 0, before: str = "pass", after: str = "pass", report: str = json.dumps(REPORT)
+) -> Any:
+    """A command that prints something and writes a report as JSON, like the real one."""
+    told = f"print({text!r}, flush=True); pathlib.Path(sys.argv[1]).write_text({report!r})"
+    body = f"import pathlib, signal, sys, time; {before}; {told}; {after}; sys.exit({code})"
     return lambda file: [sys.executable, "-c", body, file]
 
 
@@ -198,18 +204,22 @@ def prints(text: str, code: int = 0, before: str = "pass", after: str = "pass") 
 def test_the_report_is_shown_copied_and_saved(
     qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, told: str
 ) -> None:
-    dialog = SelfTestDialog(command=prints("ok  versions  é\nok  pair", code))
+    """Also where what is printed goes elsewhere: the words are made of the file."""
+    dialog = SelfTestDialog(command=prints("", code))
     qtbot.addWidget(dialog)
     qtbot.waitUntil(lambda: not dialog.running, timeout=20_000)
     qtbot.waitUntil(dialog.copy.isEnabled)
-    assert dialog.report.toPlainText() == "ok  versions  é\nok  pair"
+    assert dialog.report.toPlainText().splitlines()[1:] == [
+        "ok      pair  é loads",
+        "1 checks in 2 s: 1 ok, 0 skipped, 0 FAILED",
+    ]
     assert told in dialog.status.text()
     dialog.copy.click()
     assert QGuiApplication.clipboard().text() == dialog.report.toPlainText()
     file = tmp_path / "report.json"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, **__: (str(file), ""))
     dialog.save.click()
-    assert file.read_text() == "{}"
+    assert json.loads(file.read_text()) == REPORT
     failures = []
     dialog.failed.connect(failures.append)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, **__: (str(tmp_path / "no/such"), ""))
@@ -232,6 +242,15 @@ def test_closing_the_dialog_ends_the_process_as_ctrl_c_does(qtbot: QtBot, tmp_pa
     dialog.close()
     assert not dialog.running
     assert note.exists()
+
+
+@pytest.mark.parametrize("report", ["", "{}", "[]", '{"time": "x", "checks": []}'])
+def test_what_is_printed_stays_where_no_report_was_written(qtbot: QtBot, report: str) -> None:
+    dialog = SelfTestDialog(command=prints("Traceback", 1, after="sys.stderr.write('a bug')", report=report))
+    qtbot.addWidget(dialog)
+    qtbot.waitUntil(dialog.copy.isEnabled, timeout=20_000)
+    assert dialog.report.toPlainText() == "Traceback\na bug"
+    dialog.close()
 
 
 def test_a_command_that_does_not_start_is_said(qtbot: QtBot) -> None:

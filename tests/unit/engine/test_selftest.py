@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import engine
 import tests.support.texts  # noqa: F401 - loads the hypothesis profile
 from engine.cli import selftest as cli
 from engine.cli.main import main
@@ -425,6 +426,7 @@ def test_the_exit_status_says_whether_something_failed(
     )
     assert "Not every check ran in a process of its own: no second process could be started" in said
     told = json.loads(file.read_text())
+    assert engine.self_test_text(told) == said.strip(), "the file says all that the report says"
     assert (told["version"], told["passed"]) == (1, True)
     assert [check["outcome"] for check in told["checks"]] == ["ok", "skipped"]
     inside.append(Check("bad", lambda: Finding(str(1 / 0))))
