@@ -244,9 +244,15 @@ class ReplyStats:
         return 1.0 + self.accepted / self.rounds if self.rounds else 1.0
 
     @property
+    def decoded(self) -> int:
+        """Tokens that the rounds gave: all but the first, which comes with the prompt; of replies that were put
+        together (`merge`), all but the first of each."""
+        return self.accepted + self.rounds - self.cut
+
+    @property
     def tokens_per_second(self) -> float:
-        """Decode speed: tokens after the first over the decode time."""
-        return (self.tokens - 1) / self.decode_seconds if self.decode_seconds > 0 else 0.0
+        """Decode speed: what the rounds gave over their time."""
+        return self.decoded / self.decode_seconds if self.decode_seconds > 0 else 0.0
 
     @property
     def per_position(self) -> tuple[float, ...]:

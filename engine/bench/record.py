@@ -245,6 +245,9 @@ def _notes(record: Record) -> Iterator[str]:
     yield "- Replies run on past EOS, so that all have one length."
     yield "- The head's prefill is counted in the MTP arms' time, as accept-hook time of the first round. In the table"
     yield '  of stages the first round\'s hook stands apart, in milliseconds of a run; "hook" is of the other rounds.'
+    yield "- The table of stages has few runs and no intervals. A verify forward of one block size is the same work"
+    yield "  whatever the head: what differs there between heads is noise, and the other columns have as much of it."
+    yield "- Classic decode looks one step ahead: it counts one forward more than it writes tokens, outside its clock."
     yield "- Ratios come from plain timing. With detailed timing every stage is synchronised, which costs speed."
     yield "- If drafting were free: tokens over the time of verify, rollback and host with detailed timing, relative to"
     yield "  classic decode in the same extra runs. No drafter of this acceptance can give more."

@@ -164,4 +164,4 @@ def free_drafter(stats: ReplyStats, classic: float) -> float:
         stats: of runs with detailed timing. classic: tokens per second of the reference arm.
     """
     ms = stats.verify_ms + stats.rollback_ms + stats.host_ms
-    return (stats.accepted + stats.rounds - stats.cut) / ms * 1e3 / classic
+    return stats.decoded / ms * 1e3 / classic

@@ -35,11 +35,9 @@ def session_lines(info: EngineInfo, replies: Sequence[Finished]) -> list[str]:
     ]
     if replies:
         stats = merge(reply.stats for reply in replies)
-        # Each reply's first token comes from its prefill, not from decode time.
-        decoded = stats.tokens - sum(reply.stats.tokens > 0 for reply in replies)
-        speed = decoded / stats.decode_seconds if stats.decode_seconds > 0 else 0.0
+        speed = f"{stats.tokens_per_second:.1f} tok/s"
         lines += [
-            f"replies    {len(replies)}, {stats.tokens} tokens, {speed:.1f} tok/s, last seed {replies[-1].seed}",
+            f"replies    {len(replies)}, {stats.tokens} tokens, {speed}, last seed {replies[-1].seed}",
             f"rounds     {stats.rounds}, {stats.parked_rounds} of them parked. {_speculation(stats)}",
             f"positions  {', '.join(f'{rate:.2f}' for rate in stats.per_position) or 'no drafts'}",
         ]

@@ -52,7 +52,7 @@ def speed_reason(stats: ReplyStats, classic_ms: float = 0.0) -> str:
     """What made the decode speed, in one sentence or two. classic_ms: of one classic step here, 0 if unknown."""
     if stats.tokens <= 1 or not stats.rounds:
         return "There is no decode speed: the first token comes with the prompt, and there was no other."
-    a_round, given = stats.decode_seconds * 1e3 / stats.rounds, (stats.tokens - 1) / stats.rounds
+    a_round, given = stats.decode_seconds * 1e3 / stats.rounds, stats.decoded / stats.rounds
     if not stats.drafted:
         step = f"Every token took one classic step of {a_round:.1f} ms"
         return f"{step}, parked." if stats.parked_rounds == stats.rounds else f"{step}. Nothing was drafted."

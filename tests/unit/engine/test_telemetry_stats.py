@@ -150,3 +150,15 @@ def test_the_reason_of_a_speed_is_the_round_against_classic_steps():
     assert speed_reason(build(PREFILL, [free] * 3)).endswith("10.0 ms. Nothing was drafted.")
     assert "parked" in speed_reason(build(PREFILL, [*seen, step]))
     assert "no decode speed" in speed_reason(build(PREFILL, []), 40.0)
+
+
+@given(many=st.lists(st.lists(rounds, min_size=1, max_size=8), min_size=1, max_size=4))
+def test_speed_of_several_replies_counts_the_first_token_of_none(many):
+    """A reply that went on was once told as faster than it was: its parts begin with a token of the prompt each."""
+    each = [build(PREFILL, seen) for seen in many]
+    together = merge(each)
+    assert together.decoded == sum(stats.tokens - 1 for stats in each) == together.tokens - len(many)
+    if together.decode_seconds:
+        assert together.tokens_per_second == together.decoded / together.decode_seconds
+    (one,) = (merge([stats]) for stats in each[:1])
+    assert one.tokens_per_second == each[0].tokens_per_second
