@@ -235,6 +235,8 @@ def test_contents_are_computed_from_wheels(tmp_path: Path) -> None:
     names, binaries = mac.of_wheels(tmp_path)
     assert set(names) == whole()
     assert {name for name, _ in binaries} == {
-        name for name in whole() if fnmatch(name, "PySide6/*.so") or fnmatch(name, "PySide6/*.dylib") or "/Qt/lib/" in name
+        name
+        for name in whole()
+        if fnmatch(name, "PySide6/*.so") or fnmatch(name, "PySide6/*.dylib") or "/Qt/lib/" in name
     }
     mac.check(tmp_path)
