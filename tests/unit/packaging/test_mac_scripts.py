@@ -195,7 +195,7 @@ def test_a_busy_disk_image_is_tried_again(mac_machine: Mac) -> None:
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_the_self_test_decides(mac_machine: Mac, status: int) -> None:
-    """The bundle's own exit status is the script's, from a copied .app and from a mounted image, which is given back."""
+    """The bundle's exit status is the script's, from a copied .app and from a mounted image, which is given back."""
     mac_machine.has("ditto", 'cp -R "$1" "$2"')
     program = mac_machine.app / "Contents/MacOS/Pacenote"
     program.write_text(f'#!/bin/bash\n[ "$*" = --self-test ] || exit 9\necho "$HOME"\nexit {status}\n')
