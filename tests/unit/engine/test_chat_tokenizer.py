@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 
 import pytest
 import tokenizers
@@ -266,3 +267,26 @@ def test_chat_and_telemetry_import_neither_mlx_nor_transformers_nor_qt():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_reading_a_long_text_lets_other_threads_run():
+    """A pasted megabyte stopped the window for as long as it was read: other threads got no turn at all."""
+    go, ran = threading.Event(), threading.Event()
+
+    def other():
+        go.wait()
+        ran.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)  # nobody is made to give way, so a turn comes only of what lets go
+    try:
+        go.set()
+        ids = TOKENIZER.encode("some words of a long text, " * 40_000)
+        had_a_turn = ran.is_set()
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+    assert len(ids) > 40_000
+    assert had_a_turn
