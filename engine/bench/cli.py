@@ -48,8 +48,6 @@ def run(args: argparse.Namespace) -> int:
         task = Task(max(lengths), Sampler(args.temperature), args.seed)
     except ValueError as error:
         args.usage_error(str(error))
-    if not args.check:
-        require_folder(args.out)  # not after an hour of measuring
     with interruptible() as stop:
         if args.check:
             return _check(args, task, stop)
@@ -111,6 +109,7 @@ def _check(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
 
 def _candidates(args: argparse.Namespace, stop: threading.Event) -> int:
     stamp = environment.admit(environment.look(), anyway=args.anyway)
+    require_folder(args.out)  # not after an hour of measuring
     rig = _load(args, stop, both_heads=False)
     name, command = args.model or rig.pair.info.name, shlex.join(["pacenote", *args.argv])
     path = candidates.measure(rig.target, name, "", args.pairs, args.out, command, stamp)
@@ -126,6 +125,7 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     preset = PRESETS[args.preset]
     machine = environment.look()
     stamp = environment.admit(machine, anyway=args.anyway)
+    require_folder(args.out)
     rig = _load(args, stop, both_heads=preset.both_heads)
     if preset.converted and rig.drafters and CONVERTED not in rig.drafters:
         rig.add(CONVERTED, load_converted(rig.target, Path(rig.pair.info.path), load_options(args)))

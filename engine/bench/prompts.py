@@ -51,6 +51,10 @@ def read_prompts(path: Path, tokenizer: Tokenizer) -> list[Prompt]:
     if not isinstance(entries, list) or not entries:
         raise KnownError(f"{path} is not a JSON list of prompts.", todo='Write [{"name": "...", "text": "..."}].')
     named = [_name_and_text(n, entry, path) for n, entry in enumerate(entries, start=1)]
+    if len({name for name, _ in named}) < len(named):
+        raise KnownError(
+            f"Two prompts in {path} have one name.", todo="Give each a name of its own: samples are told by it."
+        )
     return [Prompt(name, text, encode(tokenizer, text)) for name, text in named]
 
 

@@ -156,7 +156,9 @@ def test_bundled_prompts(rig: Rig) -> None:
     assert len(read_prompts(BENCH, rig.pair.tokenizer)) >= 6
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", '[{"name": "x"}]', "[3]"])
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", '[{"name": "x"}]', "[3]", '["a", {"name": "prompt 1", "text": "b"}]']
+)
 def test_prompts_that_are_none(rig: Rig, tmp_path: Path, content: str) -> None:
     (tmp_path / "p.json").write_text(content)
     with pytest.raises(KnownError):
@@ -503,6 +505,8 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_measured(
 ) -> None:
     """It was once found out when all was measured, and the record was lost."""
     monkeypatch.delattr(bench_cli, "load_rig")
+    quiet = replace(machine.look(), busy=0.0)
+    monkeypatch.setattr(machine, "look", lambda: quiet)
     (tmp_path / "file").write_text("")
     assert main(["bench", "--preset", preset, "--out", str(tmp_path / place)]) == 1
     said = capsys.readouterr().err
