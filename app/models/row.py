@@ -11,7 +11,7 @@ from app import figures
 from app.errorcard import ErrorCard
 from app.models.entry import DEMO, Entry, State
 from app.theme.manager import use_class
-from engine import DownloadProgress, FitVerdict, Step, coarse_duration
+from engine import DownloadProgress, FitVerdict, coarse_duration
 
 LABELS = {
     "load": "Load",
@@ -102,7 +102,7 @@ class Row(QFrame):
         self._figures.setVisible(entry.state is State.BUSY)
         self.show_progress(entry.progress)
         if entry.stopping:
-            self._figures.setText(stopping_words(entry.progress))
+            self._figures.setText("Pausing; what arrived is kept")
         self._error.setVisible(bool(entry.error) and not broken)
         if entry.error and not broken:
             extra = (("page", "Licence page"), ("token", "Enter a token…")) if entry.access else ()
@@ -190,13 +190,6 @@ def actions(entry: Entry, *, in_use: bool) -> list[str]:
         return [*(["fit"] if entry.fit is None else []), "retry" if entry.error else "fetch"]
     # What is whole of a broken repo is not fetched again; a folder is the user's to mend.
     return [] if Path(entry.key).is_absolute() else ["fetch"]
-
-
-def stopping_words(progress: DownloadProgress | None) -> str:
-    """A head is written whole or not at all; files are kept to the byte."""
-    if progress is not None and progress.step is Step.HEAD:
-        return "Stopping; the model is kept, its head begins anew next time"
-    return "Pausing; what arrived is kept"
 
 
 def progress_words(progress: DownloadProgress) -> str:

@@ -91,6 +91,10 @@ class ScriptedHub(Hub):
         self.found = Found(self.found.models, self.found.unusable, tuple(b for b in self.found.begun if b.repo != repo))
         return 0
 
+    def discard_head(self, original: str) -> int:
+        self.calls.append(("discard head", original))
+        return 0
+
     def owner(self, token: str) -> str:
         self.calls.append(("owner", token))
         if token not in self.owners:

@@ -156,12 +156,15 @@ class Shelf(QObject):
             self.pause(key)
             return
         entry = self.entry(key)
-        head = entry.pair.head if entry is not None and entry.pair is not None else ""
+        pair = entry.pair if entry is not None else None
         self._ledger.errors.pop(key, None)
         self._ledger.wanted.pop(key, None)
 
         def discard(stop: threading.Event, tell: Tell) -> int:
-            return sum(self.hub.discard(repo) for repo in (key, head) if repo)
+            freed = self.hub.discard(key)
+            if pair is None:
+                return freed
+            return freed + (self.hub.discard(pair.head) if pair.head else self.hub.discard_head(pair.original))
 
         self.jobs.start(key, discard)
 

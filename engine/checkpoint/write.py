@@ -32,7 +32,7 @@ def require_absent(folder: Path) -> None:
         empty = folder.name and not folder.is_symlink() and folder.is_dir() and not any(folder.iterdir())
         taken = not folder.name or folder.is_symlink() or (folder.exists() and not empty)
     except OSError as error:
-        raise _refused(folder, error) from error
+        raise refused(folder, error) from error
     if taken:
         raise CheckpointError(
             f"There is something at {folder} already.",
@@ -63,7 +63,7 @@ def whole_or_not_at_all(folder: Path) -> Iterator[Path]:
             shutil.rmtree(work, ignore_errors=True)
             raise
     except OSError as error:
-        raise _refused(folder, error) from error
+        raise refused(folder, error) from error
     with suppress(OSError):  # it is there, whole; a parent that cannot be read cannot be handed to the disk
         _sync(folder.parent)
 
@@ -109,7 +109,8 @@ def standalone_config(config: Mapping[str, Any], *, moe: bool, plan: Plan | None
     return out
 
 
-def _refused(folder: Path, error: OSError) -> CheckpointError:
+def refused(folder: Path, error: OSError) -> CheckpointError:
+    """What a disk refuses, in words."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return CheckpointError(
         f"The head cannot be written to {folder}: {'the disk is full' if full else error.strerror or error}.",

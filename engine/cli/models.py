@@ -65,6 +65,9 @@ def _listing(context: int | None) -> Iterator[str]:
             yield f"    cannot be used: {error.what}"
     for broken in found.unusable:
         yield f"  {broken.place} cannot be used: {broken.reason}"
+    for begun in found.begun:
+        yield f"  {begun.repo}: not whole, {size(begun.kept)} of unfinished files; to go on:"
+        yield f"    pacenote download {begun.repo}"
     if unread is not None:
         raise unread
     yield ""

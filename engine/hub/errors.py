@@ -106,7 +106,7 @@ def refused(status: int, repo: str, endpoint: str, url: str, *, has_token: bool,
             "Check the name of the repo, the file and the revision.",
         )
     elif status == 429:
-        what, todo = "The hub asks to slow down, and went on asking.", "Wait some minutes, then try again."
+        what, todo = "The hub asks to slow down.", "Wait some minutes, then try again."
     elif status >= 500:
         what, todo = f"The hub has a fault of its own (HTTP {status}).", "Try again later."
     else:

@@ -1,11 +1,12 @@
-"""A head out of a model's shards: headers first, then only the head's bytes. Nothing else is fetched."""
+"""A head out of a model's shards: headers first, then only the head's bytes. Nothing else is fetched.
+
+What arrived waits in a part (`headpart`) until the head is whole.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
@@ -28,8 +29,9 @@ from engine.checkpoint.write import (
 )
 from engine.errors import CheckpointError
 from engine.hub.connection import Connection
-from engine.hub.errors import HubError
+from engine.hub.errors import FileChanged, HubError, size
 from engine.hub.headers import INDEX, read_header, read_json
+from engine.hub.headpart import HeadPart, part_of
 from engine.hub.ranges import RangeClient
 from engine.hub.repo import RemoteFile, Repo, open_repo
 
@@ -78,7 +80,8 @@ def extract_drafter(
     Raises:
         HubError: no head there, no access, a server that cannot send parts, or one that broke too often.
         CheckpointError: the head is not whole, something is at `folder`, or the disk refuses.
-        LoadCancelled: `connection.stop` was set. In every case nothing is left at `folder`.
+        LoadCancelled: `connection.stop` was set. In every case nothing is left at `folder`; what arrived waits beside
+            it, and calling this again goes on.
     """
     require_absent(folder)
     client = RangeClient(connection)
@@ -86,32 +89,46 @@ def extract_drafter(
     config = read_json(client, repo, "config.json")
     files, entries = _look(client, repo)
     _require_whole(repo, config, entries)
-    total = sum(entry.nbytes for entry in entries)
-    with whole_or_not_at_all(folder) as work:
-        # As fetched, and as written: fp8 takes twice the bytes in 16 bit.
-        _require_room(work, total + sum(e.nbytes * (2 if e.dtype == fp8.DTYPE else 1) for e in entries))
-        raw = work / "raw"
-        raw.mkdir()
-        hashes = _fetch(client, files, entries, raw / WEIGHTS, lambda done: progress(done, total))
-        write_json(raw / "config.json", config)
-        checkpoint = open_folder(raw)
-        head = read_head(checkpoint, checkpoint.text_config)
-        out = standalone_config(config, moe=is_moe(checkpoint.text_config), plan=head.plan if head.packed else None)
-        out.pop("vision_config", None)
-        write_head(work, head.weights, out, {"source": repo.id, "revision": repo.revision})
-        shutil.rmtree(raw)
-        done = Extracted(
-            folder=folder,
-            repo=repo.id,
-            revision=repo.revision,
-            shards=tuple(Shard(f.name, f.etag, f.size) for f in files.values()),
-            tensors=hashes,
-            head_bytes=total,
-            fetched=client.fetched,
-            sha256=_sha256(work / WEIGHTS),
-        )
-        write_json(work / SOURCE, {k: v for k, v in asdict(done).items() if k != "folder"})
+    part = HeadPart(part_of(folder), repo, files, entries)
+    with part.locked(connection.stop):
+        try:
+            with whole_or_not_at_all(folder) as work:  # again: another program may have finished it meanwhile
+                _require_room(work, part)
+                hashes = part.fetch(client, lambda done: progress(done, part.total))
+                _write(part, work, config)
+                done = Extracted(
+                    folder=folder,
+                    repo=repo.id,
+                    revision=repo.revision,
+                    shards=tuple(Shard(f.name, f.etag, f.size) for f in files.values()),
+                    tensors=hashes,
+                    head_bytes=part.total,
+                    fetched=client.fetched,
+                    sha256=_sha256(work / WEIGHTS),
+                )
+                write_json(work / SOURCE, {k: v for k, v in asdict(done).items() if k != "folder"})
+        except BaseException as error:
+            if not part.kept:
+                part.remove()
+            elif isinstance(error, HubError) and not isinstance(error, FileChanged):
+                error.kept = f"{size(part.kept)} of {size(part.total)} are kept; going on fetches only the rest."
+            raise
+        part.remove()
     return done
+
+
+def _write(part: HeadPart, work: Path, config: dict[str, Any]) -> None:
+    """The head as it stands alone, from the tensors as they lie on the hub."""
+    write_json(part.folder / "config.json", config)
+    try:
+        checkpoint = open_folder(part.folder)
+        head = read_head(checkpoint, checkpoint.text_config)
+    except CheckpointError:
+        part.remove()  # all of it is there, and it is no head
+        raise
+    out = standalone_config(config, moe=is_moe(checkpoint.text_config), plan=head.plan if head.packed else None)
+    out.pop("vision_config", None)
+    write_head(work, head.weights, out, {"source": part.repo.id, "revision": part.repo.revision})
 
 
 def _look(client: RangeClient, repo: Repo) -> tuple[dict[str, RemoteFile], list[TensorEntry]]:
@@ -175,55 +192,10 @@ def _require_whole(repo: Repo, config: Mapping[str, Any], entries: Iterable[Tens
         ) from error
 
 
-def _fetch(
-    client: RangeClient,
-    files: Mapping[str, RemoteFile],
-    entries: list[TensorEntry],
-    path: Path,
-    progress: Callable[[int], None],
-) -> dict[str, str]:
-    """Write the tensors' bytes as one safetensors file, as they are. Returns SHA-256 by name."""
-    ordered = sorted(entries, key=lambda entry: (entry.file, entry.start))
-    table, offset = {}, 0
-    for entry in ordered:
-        span = [offset, offset + entry.nbytes]
-        table[entry.name] = {"dtype": entry.dtype, "shape": entry.shape, "data_offsets": span}
-        offset += entry.nbytes
-    header = json.dumps(table).encode()
-    hashes: dict[str, str] = {}
-    done = 0
-    with path.open("wb") as out:
-        out.write(struct.pack("<Q", len(header)) + header)
-        for run in _runs(ordered):
-            pieces = client.stream(files[str(run[0].file)], run[0].start, run[-1].end)
-            rest = b""
-            for entry in run:
-                digest, missing = hashlib.sha256(), entry.nbytes
-                while missing:
-                    rest = rest or next(pieces)
-                    part, rest = rest[:missing], rest[missing:]
-                    digest.update(part)
-                    out.write(part)
-                    missing -= len(part)
-                    done += len(part)
-                    progress(done)
-                hashes[entry.name] = digest.hexdigest()
-    return hashes
-
-
-def _runs(ordered: list[TensorEntry]) -> Iterator[list[TensorEntry]]:
-    """Tensors that lie without a gap in one file: one request each. Gaps are never fetched."""
-    run: list[TensorEntry] = []
-    for entry in ordered:
-        if run and (run[-1].file, run[-1].end) != (entry.file, entry.start):
-            yield run
-            run = []
-        run.append(entry)
-    if run:
-        yield run
-
-
-def _require_room(folder: Path, needed: int) -> None:
+def _require_room(folder: Path, part: HeadPart) -> None:
+    # What is missing, and what is written: fp8 takes twice the bytes in 16 bit.
+    written = sum(e.nbytes * (2 if e.dtype == fp8.DTYPE else 1) for e in part.entries)
+    needed = part.total - part.kept + written
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise CheckpointError(

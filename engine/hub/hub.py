@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from engine.errors import CheckpointError
 from engine.hub import errors
 from engine.hub.cache import disk_errors
 from engine.hub.connection import Connection
@@ -42,7 +43,7 @@ class Hub:
         """What is on this computer: cache, extracted heads, and the given folders."""
         from engine.hub.local import find_local
 
-        own = [path for path in sorted(self.heads.glob("*")) if path.is_dir()]
+        own = [path for path in sorted(self.heads.glob("[!.]*")) if path.is_dir()]
         return find_local(pairs, [*folders, *own])
 
     def fit(self, options: LoadOptions, context: int | None = None, *, held: int = 0) -> Fit:
@@ -86,14 +87,28 @@ class Hub:
         with disk_errors(self.heads):
             self.heads.mkdir(parents=True, exist_ok=True)
         connection = self._connection(stop)
-        extract_drafter(
-            connection, original, folder, progress=lambda now, all_: progress(DownloadProgress(Step.HEAD, now, all_))
-        )
+        try:
+            extract_drafter(
+                connection,
+                original,
+                folder,
+                progress=lambda now, all_: progress(DownloadProgress(Step.HEAD, now, all_)),
+            )
+        except CheckpointError:
+            if not folder.is_dir():  # it is: another program was at it, and has finished
+                raise
         return folder
 
     def discard(self, repo: str) -> int:
         """See `engine.hub.download.discard`."""
         return discard(repo)
+
+    def discard_head(self, original: str) -> int:
+        """The same for the head of an original."""
+        from engine.hub.headpart import discard_part
+
+        with disk_errors(self.heads):
+            return discard_part(self.head_folder(original))
 
     def owner(self, token: str) -> str:
         """Whose token this is: the test before it is kept.

@@ -22,7 +22,7 @@ from app.models.jobs import Jobs
 from app.models.loader import ModelLoader, Numbers
 from app.models.other import named
 from app.models.own import OwnFolders
-from app.models.row import facts, progress_words, stopping_words
+from app.models.row import facts, progress_words
 from app.models.scripted import GIB, ScriptedHub
 from app.models.shelf import Shelf
 from app.models.token import TokenStore
@@ -480,8 +480,6 @@ def test_words_for_progress_and_facts() -> None:
     assert progress_words(DownloadProgress(Step.HEAD, 1 << 20, 2 << 20)).endswith(
         "fetching the head out of the original"
     )
-    assert "head begins anew" in stopping_words(DownloadProgress(Step.HEAD, 1, 2)), "nothing is kept of half a head"
-    assert stopping_words(None) == "Pausing; what arrived is kept"
     looking = DownloadProgress(Step.LOOKING, trouble="The hub has a fault. Trying again in 1 s.")
     assert progress_words(looking) == "Looking at the repo · The hub has a fault. Trying again in 1 s."
     here = Entry("a/b", "a/b", State.HERE, size=GIB, quantization="none", has_head=False)

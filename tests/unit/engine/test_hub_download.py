@@ -531,6 +531,8 @@ def test_the_command_fails_in_sentences_and_discards(
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
     interrupted(hub, 102_400)
     hub.repos[REPO].gated = True
+    assert main(["models"]) == 0
+    assert f"{REPO}: not whole, 100.0 KiB of unfinished files; to go on:" in capsys.readouterr().out
     assert main(["download", REPO]) == 1
     said = capsys.readouterr()
     assert "needs a token" in said.err

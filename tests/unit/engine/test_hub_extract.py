@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +18,10 @@ from engine.cli.main import main
 from engine.errors import CheckpointError, KnownError, LoadCancelled
 from engine.hub import extract
 from engine.hub.connection import Connection, Patience
+from engine.hub.errors import HubError
 from engine.hub.extract import extract_drafter
+from engine.hub.headpart import part_of
+from engine.hub.hub import Hub
 from tests.support import fp8_file
 from tests.support.expert_layouts import as_original, per_expert
 from tests.support.fake_hub import FakeHub, Fault
@@ -194,11 +199,7 @@ def test_a_server_that_refuses_leaves_nothing(fault: Fault, words: str, hub: Fak
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_a_taken_place_and_stop(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = connection(hub)
-    with pytest.raises(LoadCancelled):
-        extract_drafter(at, REPO, tmp_path / "head", progress=lambda done, total: at.stop.set())
-    assert list(tmp_path.iterdir()) == []
+def test_a_full_disk_and_a_taken_place(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(extract.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10})())
         with pytest.raises(CheckpointError, match="MiB on this disk"):
@@ -210,6 +211,112 @@ def test_a_full_disk_a_taken_place_and_stop(hub: FakeHub, tmp_path: Path, monkey
     with pytest.raises(CheckpointError, match="There is something at"):
         extract_drafter(connection(hub), REPO, tmp_path / "head")
     assert hub.seen == [], "nobody was asked for what cannot be written"
+
+
+def stopped(hub: FakeHub, folder: Path, at: int) -> int:
+    """Pause once so many bytes of the head are there. Returns how many were kept."""
+    stopping = connection(hub)
+    with pytest.raises(LoadCancelled):
+        extract_drafter(stopping, REPO, folder, progress=lambda done, total: done >= at and stopping.stop.set())
+    assert not folder.exists()
+    return int(json.loads((part_of(folder) / "kept.json").read_text())["bytes"])
+
+
+def test_a_head_goes_on_where_it_stopped(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Was: a pause, a restart or a refusal threw away all of it, 849 MB of a 27B. Stops at 8 places, then the rest."""
+    total, rng, kept = extract_drafter(connection(hub), REPO, tmp_path / "whole").head_bytes, random.Random(4), 0
+    hub.rate = 50_000_000  # in small pieces
+    for at in sorted(rng.sample(range(1, total), 8)):
+        if at > kept:
+            kept = stopped(hub, tmp_path / "head", at)
+            assert kept >= at
+    done = extract_drafter(connection(hub), REPO, tmp_path / "head")
+    assert done.head_bytes == total
+    assert kept > total // 2
+    assert done.fetched < total - kept + 100_000, "headers, and the rest"
+    same = ["model.safetensors", "config.json"]
+    assert all((tmp_path / "head" / n).read_bytes() == (tmp_path / "whole" / n).read_bytes() for n in same)
+    assert done.tensors == json.loads((tmp_path / "whole" / "source.json").read_text())["tensors"]
+    assert not part_of(tmp_path / "head").exists()
+
+
+def test_bytes_that_the_disk_may_not_have_do_not_count(hub: FakeHub, tmp_path: Path) -> None:
+    """No hash tells them from others: what was written after the last note, and what the file lacks of it."""
+    kept = stopped(hub, tmp_path / "head", 500_000)
+    file = part_of(tmp_path / "head") / "model.safetensors"
+    file.write_bytes(file.read_bytes() + b"junk")
+    whole = extract_drafter(connection(hub), REPO, tmp_path / "other")
+    done = extract_drafter(connection(hub), REPO, tmp_path / "head")
+    assert (done.sha256, done.fetched < whole.fetched - kept // 2) == (whole.sha256, True)
+    stopped(hub, tmp_path / "third", 500_000)
+    with (part_of(tmp_path / "third") / "model.safetensors").open("r+b") as cut:
+        cut.truncate(1000)
+    assert extract_drafter(connection(hub), REPO, tmp_path / "third").sha256 == whole.sha256
+
+
+def test_a_part_of_another_state_is_not_joined(hub: FakeHub, original: Path, tmp_path: Path) -> None:
+    stopped(hub, tmp_path / "head", 500_000)
+    hub.add(REPO, original, commit="beef" + 36 * "0")
+    done = extract_drafter(connection(hub), REPO, tmp_path / "head")
+    assert done.fetched >= done.head_bytes
+    assert json.loads((tmp_path / "head" / "source.json").read_text())["revision"] == "beef" + 36 * "0"
+
+
+def test_a_refusal_in_the_middle_says_what_is_kept_and_can_be_discarded(hub: FakeHub, tmp_path: Path) -> None:
+    of = Hub(tmp_path / "heads", endpoint=hub.endpoint)
+    (tmp_path / "heads").mkdir()
+    assert of.discard_head(REPO) == 0
+
+    def refuse(done: int, total: int) -> None:
+        if done > 100_000:
+            hub.faults = [Fault("GET ", 99, status=403)]
+
+    with pytest.raises(HubError, match="no access") as caught:
+        extract_drafter(connection(hub), REPO, of.head_folder(REPO), progress=refuse)
+    assert "are kept; going on fetches only the rest" in caught.value.kept
+    assert of.local(()).unusable == (), "half a head is no line of the window"
+    assert of.discard_head(REPO) > 100_000
+    assert list((tmp_path / "heads").iterdir()) == []
+
+
+def test_the_command_discards_what_is_half_there(
+    hub: FakeHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = stopped(hub, tmp_path / "head", 500_000)
+    assert main(["extract-drafter", REPO, "--to", str(tmp_path / "head"), "--discard"]) == 0
+    assert capsys.readouterr().out.endswith("are free again.\n")
+    assert (kept >= 500_000, list(tmp_path.iterdir())) == (True, [])
+
+
+def test_two_that_want_one_head_fetch_it_once(hub: FakeHub, tmp_path: Path) -> None:
+    of, found = Hub(tmp_path / "heads", endpoint=hub.endpoint), []
+    hub.rate = 2_000_000
+
+    def one() -> None:
+        found.append(of.extract(REPO, threading.Event(), lambda step: None))
+
+    threads = [threading.Thread(target=one) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [of.head_folder(REPO)] * 2
+    total = json.loads((of.head_folder(REPO) / "source.json").read_text())["head_bytes"]
+    assert hub.sent < 1.2 * total
+
+
+def test_a_head_that_is_none_is_fetched_anew_next_time(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole and wrong: what is kept of it would be refused for ever."""
+
+    def refuse(*of: object) -> None:
+        raise CheckpointError("It holds values that are no numbers.", todo="Choose another.")
+
+    monkeypatch.setattr(extract, "read_head", refuse)
+    with pytest.raises(CheckpointError, match="no numbers"):
+        extract_drafter(connection(hub), REPO, tmp_path / "head")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_mixture_in_fp8_blocks_comes_out_in_16_bit(hub: FakeHub, tmp_path: Path) -> None:
