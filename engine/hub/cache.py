@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from uuid import uuid4
@@ -73,25 +73,9 @@ class RepoCache:
             return None
         return found if _ETAG.fullmatch(found) else None
 
-    @contextmanager
-    def held(self, etag: str, timeout: float) -> Iterator[None]:
-        """Hold the lock of a blob. The system gives back the one of a program that died.
-
-        Raises:
-            TimeoutError: another program had it for `timeout` seconds.
-            HubError: the disk refuses.
-        """
-        from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
-
-        with ExitStack() as stack:
-            try:
-                self.lock(etag).parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(WeakFileLock(self.lock(etag), timeout=timeout))
-            except TimeoutError:
-                raise
-            except OSError as error:
-                raise in_words(error, self.root) from error
-            yield
+    def refused(self, error: OSError) -> errors.HubError:
+        """What its disk refuses, in words."""
+        return in_words(error, self.root)
 
     def prepare(self) -> None:
         """Make the folders. Raises HubError when the cache cannot be written."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from engine.hub import errors
 from engine.hub.cache import PART, RepoCache, cache_folder, disk_errors
 from engine.hub.connection import Connection
+from engine.hub.locks import held
 from engine.hub.plan import Plan, plan, require_room
 from engine.hub.run import Run, trouble
 from engine.hub.types import DownloadProgress, Step
@@ -111,7 +112,7 @@ def _remove(cache: RepoCache, parts: Iterable[Path]) -> int:
     freed = 0
     for part in parts:
         try:
-            with cache.held(part.name.removesuffix(PART), timeout=0.01), disk_errors(cache.root):
+            with held(cache.lock(part.name.removesuffix(PART)), 0.01, cache.refused), disk_errors(cache.root):
                 size = part.stat().st_size
                 part.unlink()
                 freed += size

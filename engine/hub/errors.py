@@ -124,6 +124,12 @@ def missing(repo: str, what: str, url: str) -> HubError:
     )
 
 
+def another_state(name: str, before: tuple[str, int], now: tuple[str, int]) -> FileChanged:
+    """before, now: ETag and size in bytes."""
+    sizes = f", {before[1]} bytes became {now[1]}" if before[1] != now[1] else ""
+    return changed(name, f"ETag {before[0]} became {now[0]}{sizes}")
+
+
 def changed(name: str, why: str) -> FileChanged:
     return FileChanged(
         f"{name} was changed on the hub: {why}.",

@@ -13,22 +13,21 @@ import shutil
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.checkpoint.safetensors_header import TensorEntry
 from engine.checkpoint.write import WEIGHTS, refused, write_json
-from engine.errors import LoadCancelled
 from engine.hub.cache import PART
+from engine.hub.locks import held, held_patiently
 from engine.hub.ranges import RangeClient
 from engine.hub.repo import RemoteFile, Repo
 
-_NOTE = "kept.json"
+_NOTE, _LOCK = "kept.json", "lock"
 _DURABLE = 2**24
 """Bytes after which what arrived is handed to the disk. A program that is killed loses less than that."""
-_LOCK_POLL = 0.2  # seconds
 
 
 def part_of(folder: Path) -> Path:
@@ -88,29 +87,14 @@ class HeadPart:
                     self._keep(file.fileno(), done)
             return self._hashes(file.fileno(), len(header))
 
-    @contextmanager
-    def locked(self, stop: threading.Event) -> Iterator[None]:
+    def locked(self, stop: threading.Event) -> AbstractContextManager[None]:
         """Make the folder and hold its lock, however long another program has it.
 
         Raises:
             LoadCancelled: `stop` was set while it waited.
             CheckpointError: the disk refuses.
         """
-        from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
-
-        with ExitStack() as stack:
-            while True:
-                if stop.is_set():
-                    raise LoadCancelled
-                try:
-                    self.folder.mkdir(parents=True, exist_ok=True)
-                    stack.enter_context(WeakFileLock(self.folder / "lock", timeout=_LOCK_POLL))
-                    break
-                except (TimeoutError, FileNotFoundError):
-                    continue  # the latter: who had it has just finished and removed the folder
-                except OSError as error:
-                    raise refused(self.folder, error) from error
-            yield
+        return held_patiently(self.folder / _LOCK, stop, lambda error: refused(self.folder, error))
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)  # another program may make it again in this moment
@@ -169,13 +153,11 @@ def discard_part(folder: Path) -> int:
 
     Raises OSError. What another program fetches just now stays.
     """
-    from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
-
     part = part_of(folder)
     if not part.is_dir():
         return 0
     try:
-        with WeakFileLock(part / "lock", timeout=0.01):
+        with held(part / _LOCK, 0.01, lambda error: error):
             size = sum(path.stat().st_size for path in part.iterdir())
             shutil.rmtree(part)
             return size

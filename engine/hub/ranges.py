@@ -66,7 +66,7 @@ class RangeClient:
         """The same file with a fresh location; the old one may have expired."""
         fresh = open_file(self.connection, Repo(file.repo, file.revision, {}), file.name)
         if (fresh.etag, fresh.size) != (file.etag, file.size):
-            raise errors.changed(file.name, f"ETag {file.etag} became {fresh.etag}, {file.size} bytes {fresh.size}")
+            raise errors.another_state(file.name, (file.etag, file.size), (fresh.etag, fresh.size))
         return replace(file, location=fresh.location)
 
     def _once(self, file: RemoteFile, start: int, end: int) -> Iterator[bytes]:

@@ -6,15 +6,15 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import LoadCancelled
 from engine.hub import errors
 from engine.hub.cache import RepoCache, disk_errors
 from engine.hub.follow import Follower
+from engine.hub.locks import held_patiently
 from engine.hub.ranges import RangeClient
 from engine.hub.repo import RemoteFile, Repo
 
@@ -23,7 +23,6 @@ _HASHES = 2
 _RESTARTS = 3
 """How often a server that cannot go on inside a file may begin it anew."""
 _FLUSH = 2**27  # bytes: what is written goes to the disk meanwhile, so that the last fsync is short
-_LOCK_POLL = 0.2  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +66,13 @@ def fetch_file(
         HubError: refused, changed meanwhile, damaged twice, or the disk refuses. What arrived stays for next time.
         LoadCancelled: the connection's `stop` was set. What arrived stays.
     """
-    stop = client.connection.stop
-    with _locked(cache, planned.etag, stop, waits):
+    with held_patiently(cache.lock(planned.etag), client.connection.stop, cache.refused, waits):
         # Another program may have finished it while this one waited.
         if not cache.has(repo.revision, planned.name, planned.etag, planned.size):
             remote = client.open(repo, planned.name)
             if _is_another(remote, planned):
-                raise errors.changed(
-                    planned.name,
-                    f"ETag {planned.etag} became {remote.etag}, {planned.size} bytes {remote.size}",
-                )
+                now = remote.etag, remote.size
+                raise errors.another_state(planned.name, (planned.etag, planned.size), now)
             _fetch(client, remote, planned, cache)
         cache.link(repo.revision, planned.name, planned.etag)
 
@@ -165,23 +161,3 @@ def _flushing(handle: int) -> Iterator[Callable[[int], None]]:
 def _try_fsync(handle: int) -> None:
     with suppress(OSError):  # told by the fsync at the end
         os.fsync(handle)
-
-
-@contextmanager
-def _locked(cache: RepoCache, etag: str, stop: threading.Event, waits: Callable[[bool], None]) -> Iterator[None]:
-    """Hold the lock of a blob, however long another program has it."""
-    waited = False
-    with ExitStack() as stack:
-        while True:
-            if stop.is_set():
-                raise LoadCancelled
-            try:
-                stack.enter_context(cache.held(etag, _LOCK_POLL))
-                break
-            except TimeoutError:
-                if not waited:
-                    waits(True)
-                waited = True
-        if waited:
-            waits(False)
-        yield
