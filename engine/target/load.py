@@ -10,7 +10,7 @@ import mlx.nn as nn
 
 from engine.backend import Backend
 from engine.checkpoint.folder import Checkpoint
-from engine.checkpoint.kind import require_family
+from engine.checkpoint.kind import require_target
 from engine.errors import CheckpointError, LoadCancelled
 from engine.target import compute
 from engine.target.layouts import reading_all_layouts
@@ -27,7 +27,7 @@ def load_target(checkpoint: Checkpoint, backend: Backend, progress: Progress, ca
         CheckpointError: another architecture, or tensors that do not fit the configuration, by name.
         LoadCancelled: `cancel` was set.
     """
-    require_family(checkpoint)
+    require_target(checkpoint)
     from mlx_lm.utils import _get_classes, load_model  # takes seconds to import; refusals above need none of it
 
     try:
