@@ -56,7 +56,8 @@ class MainWindow(FileWindow):
         self.sidebar.settings.connect(self.open_settings)
         self.header.sidebar.connect(self.toggle_sidebar)
         self.header.panel.connect(self.toggle_panel)
-        self.find_bar.found.connect(self.transcript.scroll_to)
+        self.find_bar.found.connect(self.transcript.go_to)
+        self.find_bar.marked.connect(self.transcript.mark_words)
         self.find_bar.closed.connect(self.composer.setFocus)
         self.transcript.copy.connect(self._copy)
         self.transcript.again.connect(chats.regenerate)
@@ -79,6 +80,7 @@ class MainWindow(FileWindow):
         self.toast.acted.connect(chats.undo)
         chats.list_changed.connect(self.show_list)
         chats.opened.connect(self._on_opened)
+        chats.located.connect(self._on_located)
         chats.appended.connect(self._on_appended)
         chats.draft_changed.connect(self._on_draft)
         chats.sent.connect(self.composer.clear)
@@ -124,7 +126,7 @@ class MainWindow(FileWindow):
         self.transcript.set_items(items, to_end=to_end)
         self.stack.setCurrentWidget(self.transcript if items else self.empty)
         self.composer.history = [item.content for item in items if item.role == "user" and item.content]
-        self.find_bar.hide()
+        self.find_bar.leave()
         self._show_title()
         self.refresh_live()
         if not self.services.generations.live_conversations():
@@ -133,6 +135,10 @@ class MainWindow(FileWindow):
             self.services.meter.show_finished(replies[-1].figures if replies else None)
             for view in (self.panel, self.strip):
                 view.tick()
+
+    @Slot(int)
+    def _on_located(self, message: int) -> None:
+        self.find_bar.show_hit(self.transcript.items, self.services.chats.search, message)
 
     @Slot(object)
     def _on_appended(self, item: Item) -> None:

@@ -18,6 +18,7 @@ from app.errorcard import as_dict
 from app.settings import Settings
 from app.store import Conversation, Draft, Repository, StoredMessage, StoreError
 from app.store.repository import NEW_CHAT, title_from
+from app.store.search import words
 from engine import WhenFull
 
 
@@ -27,6 +28,8 @@ class Chats(QObject):
     list_changed = Signal()
     opened = Signal(bool)
     """Another chat, or another branch: show `items` anew. True: go to the end."""
+    located = Signal(int)
+    """The chat was opened by a search, and this is the message that has its words."""
     appended = Signal(object)
     """An Item was added at the end."""
     draft_changed = Signal(object)
@@ -132,8 +135,25 @@ class Chats(QObject):
         self.save_draft()
         self._end_edit()
         self.current = number
+        hit = self._locate() if self.search.strip() and number else None
         self.opened.emit(True)
         self._restore_draft()
+        if hit is not None:
+            self.located.emit(hit)
+
+    def _locate(self) -> int | None:
+        """The message that the search is about; its branch becomes the visible one."""
+        visible = {item.id for item in self.items()}
+        try:
+            hit = self._store.best_hit(self.current, words(self.search), visible)
+            if hit is not None and hit not in visible:
+                if self.busy:  # the branch that is being written stays
+                    return None
+                self._store.reveal(hit)
+        except StoreError as error:
+            self.failed.emit(as_dict(error))
+            return None
+        return hit
 
     @Slot()
     def new_chat(self) -> None:

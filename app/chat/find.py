@@ -1,4 +1,4 @@
-"""Find in the open chat: goes from message to message that has the words."""
+"""Find in the open chat: goes from message to message that has the words, and has them marked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
 
 from app.chat.item import Item
+from app.store.search import count, words
 from app.theme.icons import icon
 from app.theme.manager import current, use_class
 
@@ -15,6 +16,8 @@ class FindBar(QFrame):
     """`found` carries the message to go to."""
 
     found = Signal(int)
+    marked = Signal(list)
+    """The words to mark in the text; none when there is nothing to find any more."""
     closed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -45,18 +48,40 @@ class FindBar(QFrame):
         self.hide()
 
     def open_for(self, items: list[Item]) -> None:
-        self._items = items
-        for name, button in self._buttons.items():
-            button.setIcon(icon(name, current().text_soft))
-        self.show()
+        self._open(items)
         self.line.setFocus()
         self.line.selectAll()
         self._search()
 
+    def show_hit(self, items: list[Item], search: str, message: int) -> None:
+        """Stand at a message that a search of all chats found. The focus stays where it is."""
+        self._open(items)
+        self.line.blockSignals(True)
+        self.line.setText(search)
+        self.line.blockSignals(False)
+        self._look()
+        # One that was found by an attachment, or is no longer there, is gone to all the same.
+        self._at = self._hits.index(message) if message in self._hits else 0
+        self._go(0)
+        self.found.emit(message)
+
+    def _open(self, items: list[Item]) -> None:
+        self._items = items
+        for name, button in self._buttons.items():
+            button.setIcon(icon(name, current().text_soft))
+        self.show()
+
+    def _look(self) -> None:
+        """Messages with all words, or with any where none has all."""
+        wanted = words(self.line.text())
+        scores = [(count(item.content, wanted), item.id) for item in self._items]
+        most = len(wanted) if any(score == len(wanted) for score, _ in scores) else 1
+        self._hits = [number for score, number in scores if wanted and score >= most]
+        self.marked.emit(wanted)
+
     @Slot()
     def _search(self) -> None:
-        words = self.line.text().casefold()
-        self._hits = [item.id for item in self._items if words and words in item.content.casefold()]
+        self._look()
         self._at = len(self._hits)
         self.previous()
 
@@ -76,9 +101,14 @@ class FindBar(QFrame):
         self.count.setText(f"message {self._at + 1} of {len(self._hits)}")
         self.found.emit(self._hits[self._at])
 
+    def leave(self) -> None:
+        """Another chat is opened."""
+        self.hide()
+        self.marked.emit([])
+
     @Slot()
     def close_bar(self) -> None:
-        self.hide()
+        self.leave()
         self.closed.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

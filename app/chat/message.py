@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QEvent, QRect, Qt, Signal, Slot
 from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton, QWidget
@@ -73,6 +75,14 @@ class MessageView(QWidget):
         self._show_go_on()
         self._show_error()
         self._actions.refresh()
+
+    def mark_words(self, words: Sequence[str]) -> None:
+        """Mark where words are in the text; none to mark nothing."""
+        raise NotImplementedError
+
+    def first_found(self) -> int | None:
+        """Pixels from the top to the first word that is marked; None where there is none."""
+        raise NotImplementedError
 
     def wait_ms(self) -> int:
         """How long the next `refresh` should wait, in milliseconds, so that drawing leaves time for the rest."""
@@ -216,6 +226,13 @@ class UserView(MessageView):
         self._chips.show_attachments(item.attachments)
         self._bubble.setVisible(bool(self._shown.strip()) or not item.attachments)
         self.refresh()
+
+    def mark_words(self, words: Sequence[str]) -> None:
+        self._text.mark_words(words)
+
+    def first_found(self) -> int | None:
+        inside = self._text.first_found()
+        return None if inside is None else self._bubble.y() + self._text.y() + inside
 
     @Slot(object)
     def _on_chip(self, attachment: Attachment) -> None:

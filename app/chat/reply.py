@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 
 from PySide6.QtCore import Qt, Slot
@@ -102,6 +103,13 @@ class ReplyView(MessageView):
         # A long unfinished block is drawn whole each time; then less often, so that it takes its share of time only.
         now = perf_counter()
         self._due = now + (now - started) * REST
+
+    def mark_words(self, words: Sequence[str]) -> None:
+        self._body.mark_words(words)
+
+    def first_found(self) -> int | None:
+        inside = self._body.first_found()
+        return None if inside is None else self._body.y() + inside
 
     def wait_ms(self) -> int:
         return max(0, int(1000 * (self._due - perf_counter()))) if self.item.streaming else 0

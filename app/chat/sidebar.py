@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Signal,
     Slot,
 )
-from PySide6.QtGui import QAction, QColor, QKeySequence, QPainter, QShortcut
+from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence, QPainter, QShortcut
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -81,6 +81,10 @@ class ConversationModel(QAbstractListModel):
         heading = isinstance(self._rows[index.row()], str)
         return Qt.ItemFlag.NoItemFlags if heading else Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
 
+    def first(self) -> int | None:
+        """The conversation at the top."""
+        return next((row.id for row in self._rows if not isinstance(row, str)), None)
+
     def index_of(self, number: int) -> QModelIndex:
         for row, entry in enumerate(self._rows):
             if not isinstance(entry, str) and entry.id == number:
@@ -117,6 +121,7 @@ class Sidebar(QFrame):
         self._pause.setInterval(120)
         self._pause.timeout.connect(self._on_search)
         self.search.textChanged.connect(self._on_typed)
+        self.search.returnPressed.connect(self._on_enter)
         self.list = QListView()
         self.list.setObjectName("conversations")
         self.list.setAccessibleName("Chats")
@@ -128,6 +133,8 @@ class Sidebar(QFrame):
         self.list.customContextMenuRequested.connect(self._on_menu)
         # Not the current index: the list makes its first row current by itself when it gets the focus.
         self.list.selectionModel().selectionChanged.connect(self._on_selected)
+        self.list.clicked.connect(self._on_clicked)
+        self._just_chosen = False
         self._menu_for = 0
         self._rename = QAction("Rename…", self)
         self._rename.triggered.connect(self._on_rename)
@@ -187,7 +194,29 @@ class Sidebar(QFrame):
     def _on_selected(self) -> None:
         number = self._selected()
         if number is not None and not self._quiet:
+            # Chosen with the press of a button, whose click follows.
+            self._just_chosen = bool(QGuiApplication.mouseButtons())
             self.chosen.emit(number)
+
+    @Slot(QModelIndex)
+    def _on_clicked(self, index: QModelIndex) -> None:
+        """The open chat is chosen again: a search goes to another message of it."""
+        again, self._just_chosen = not self._just_chosen, False
+        if again and self.search.text().strip() and index.data(ID_ROLE) is not None:
+            self.chosen.emit(index.data(ID_ROLE))
+
+    @Slot()
+    def _on_enter(self) -> None:
+        """The first chat that was found."""
+        self._pause.stop()
+        self._on_search()
+        number = self.model.first()
+        if not self.search.text().strip() or number is None:
+            return
+        if number == self._selected():
+            self.chosen.emit(number)
+        else:
+            self.list.setCurrentIndex(self.model.index_of(number))
 
     def _selected(self) -> int | None:
         """The chat of the row that is marked."""

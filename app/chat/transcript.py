@@ -54,6 +54,8 @@ class Transcript(QAbstractScrollArea):
         self._follow = True
         self._placing = False
         self._width = 0
+        self._words: tuple[str, ...] = ()
+        self._sought: int | None = None
         self._waiting: set[int] = set()
         self._trace_of: Callable[[int], Trace | None] | None = None
         self._later = QTimer(self)
@@ -148,6 +150,7 @@ class Transcript(QAbstractScrollArea):
             if view is not None:
                 view.refresh()
         self._place()
+        self._seek()
         self._since_draw.start()
         if self._waiting:
             self._later_in(MIN_WAIT_MS)
@@ -190,6 +193,7 @@ class Transcript(QAbstractScrollArea):
         self._views.forget_resting()
         for _, view in self._views:
             view.refresh_theme()
+            view.mark_words(self._words)
         self._column.doubt_all()
         self._place()
 
@@ -204,6 +208,32 @@ class Transcript(QAbstractScrollArea):
         if index is not None:
             self._follow = False
             self._place(anchor=(index, 0))
+
+    @Slot(int)
+    def go_to(self, message: int) -> None:
+        """Bring a message into view, at the first of the words that are marked in it once that is drawn."""
+        self.scroll_to(message)
+        self._sought = message
+        self._seek()
+
+    def _seek(self) -> None:
+        if self._sought is None:
+            return
+        view, index = self._views.get(self._sought), self._column.index(self._sought)
+        if view is None or index is None or view.behind:
+            return
+        self._sought = None
+        where = view.first_found()
+        page = self.viewport().height()
+        if where is not None and where > page // 2:
+            self._place(anchor=(index, where - page // 3))
+
+    @Slot(list)
+    def mark_words(self, words: list[str]) -> None:
+        """Mark words wherever they are in the chat; none marks nothing."""
+        self._words = tuple(words)
+        for _, view in self._views:
+            view.mark_words(self._words)
 
     # layout
 
@@ -325,6 +355,7 @@ class Transcript(QAbstractScrollArea):
 
     def _make(self, item: Item) -> MessageView:
         view = self._views.make(item)
+        view.mark_words(self._words)
         if self._trace_of is not None:
             self._mark(view)
         return view
@@ -342,6 +373,7 @@ class Transcript(QAbstractScrollArea):
             return
         bar: QScrollBar = self.verticalScrollBar()
         self._follow = bar.maximum() - bar.value() <= NEAR_BOTTOM
+        self._sought = None
         self._place()
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 TRIGRAM = 3
 """Characters below which the index of trigrams finds nothing; shorter words are looked for in the text itself."""
 
@@ -21,7 +23,7 @@ def condition(search: str) -> tuple[str, list[str]]:
     """
     parts: list[str] = []
     values: list[str] = []
-    for word in _words(search):
+    for word in words(search):
         folded = word.casefold()
         indexed = len(word) >= TRIGRAM
         parts.append(_WORD.format(text=_INDEXED if indexed else _READ))
@@ -29,10 +31,17 @@ def condition(search: str) -> tuple[str, list[str]]:
     return " AND ".join(f"({part})" for part in parts) or "1", values
 
 
-def _words(search: str) -> list[str]:
+def words(search: str) -> list[str]:
+    """The words and phrases of a search, as they were typed."""
     # Odd pieces between quotes are phrases. A lone quote at the end is one that is still being typed.
     pieces = search.replace("\0", "").split('"')
-    words: list[str] = []
+    found: list[str] = []
     for number, piece in enumerate(pieces):
-        words += [piece.strip()] if number % 2 and number < len(pieces) - 1 else piece.split()
-    return [word for word in words if word]
+        found += [piece.strip()] if number % 2 and number < len(pieces) - 1 else piece.split()
+    return [word for word in found if word]
+
+
+def count(text: str, wanted: Sequence[str]) -> int:
+    """How many of the words are in a text, in whatever case."""
+    folded = text.casefold()
+    return sum(word.casefold() in folded for word in wanted)

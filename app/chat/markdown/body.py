@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from app.chat.markdown.code import CodeBlock
-from app.chat.markdown.marks import Marking
+from app.chat.markdown.marks import Marked, Marking
 from app.chat.markdown.prose import Chunk, Prose, Table
 from app.chat.markdown.split import (
     Block,
@@ -62,6 +62,7 @@ class Body(QWidget):
         self._target_complete = False
         self.parsed_chars = 0
         self._marking: Marking | None = None
+        self._words: Sequence[str] = ()
         self._drawing: Iterator[None] | None = None
 
     def set_marking(self, marking: Marking | None) -> None:
@@ -69,6 +70,20 @@ class Body(QWidget):
         if marking is not self._marking:
             self._marking = marking
             self.refresh_theme()
+
+    def mark_words(self, words: Sequence[str]) -> None:
+        """Mark where words are in the text, and in what will be drawn."""
+        self._words = words
+        for part in self._parts:
+            _marked(part).mark_words(words)
+
+    def first_found(self) -> int | None:
+        """Pixels from the top to the first word that is marked."""
+        for part in self._parts:
+            inside = _marked(part).first_found()
+            if inside is not None:
+                return part.y() + inside + (part.edit.y() if isinstance(part, CodeBlock) else 0)
+        return None
 
     @property
     def source(self) -> str:
@@ -177,7 +192,7 @@ class Body(QWidget):
 
     def reset(self) -> None:
         """Show nothing. The parts are kept for what is shown next: to make one takes a millisecond."""
-        self._marking = None
+        self._marking, self._words = None, ()
         for part in self._parts:
             part.hide()
             part.reset()
@@ -257,7 +272,7 @@ class Body(QWidget):
                     part.freeze(members)
                 else:
                     part.show_tail(members)
-                if marking is not None:
+                if marking is not None or self._words:
                     self._commit()  # marks are put on what is laid out
             elif isinstance(part, Table):
                 part.show_table(members[0])
@@ -268,6 +283,8 @@ class Body(QWidget):
             if marking is not None:
                 source = text[places[first] : places[first + len(members)]]
                 _mark(part, marking, begin, source, base + places[first], frozen=frozen)
+            if self._words:
+                _marked(part).mark_words(self._words)
             first += len(members)
         if frozen:
             self._tail_parts = index
@@ -314,6 +331,11 @@ def _mark(part: Part, marking: Marking, begin: int, source: str, offset: int, *,
         part.mark(marking, Chunk(begin, end, source, offset), frozen=frozen)
     else:
         part.mark(marking, source, offset)
+
+
+def _marked(part: Part) -> Marked:
+    """What of a part has the text."""
+    return part.edit if isinstance(part, CodeBlock) else part
 
 
 def _runs(blocks: list[Block]) -> list[tuple[Kind, list[Block]]]:

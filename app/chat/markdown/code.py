@@ -68,6 +68,11 @@ class CodeBlock(QFrame):
             self._complete = True
             self._colour()
 
+    @property
+    def edit(self) -> _Source:
+        """What has the text."""
+        return self._edit
+
     def reset(self) -> None:
         """Show nothing, as if it were new."""
         self.source = self.language = ""

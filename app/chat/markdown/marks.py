@@ -20,6 +20,8 @@ from app.theme.manager import current
 
 LIVE_SPANS = 400
 """Spans of one part up to which the unfinished paragraph is marked too: Qt looks at all of them at each change."""
+MOST_FOUND = 200
+"""Words marked in one part."""
 _WORD = re.compile(r"\S+")
 
 
@@ -108,14 +110,38 @@ class Marked:
     _marking: Marking | None = None
     _hovered = -1
     _hover: _Hover | None = None
+    _found: Sequence[QTextCursor] = ()
 
     def show_spans(self, marking: Marking | None, spans: Iterable[Span]) -> None:
         if marking is not None and self._hover is None:
             self._hover = _Hover(self)
-        if self._marking is None and marking is None:
+        if self._marking is None and marking is None and not self._found:
             return
+        if marking is None:
+            self._found = ()
         self._marking, self._spans, self._hovered = marking, list(spans), -1 if marking is None else self._hovered
         self._overlay()
+
+    def mark_words(self, words: Sequence[str]) -> None:
+        """Mark where words are in the text, in whatever case."""
+        document = self.document()  # type: ignore[attr-defined]
+        found: list[QTextCursor] = []
+        for word in words:
+            cursor = document.find(word)
+            while not cursor.isNull() and len(found) < MOST_FOUND:
+                found.append(cursor)
+                cursor = document.find(word, cursor)
+        if found or self._found:
+            self._found = sorted(found, key=QTextCursor.selectionStart)
+            self._overlay()
+
+    def first_found(self) -> int | None:
+        """Pixels from the top of this widget to the first word that is marked."""
+        if not self._found:
+            return None
+        start = QTextCursor(self._found[0])
+        start.setPosition(start.selectionStart())
+        return int(self.cursorRect(start).top())  # type: ignore[attr-defined]
 
     def _overlay(self) -> None:
         roles = current()
@@ -132,6 +158,11 @@ class Marked:
             if hovered:
                 shape.setBackground(QColor(roles.selection))
             selection.format = shape
+            chosen.append(selection)
+        for cursor in self._found:
+            selection = QTextEdit.ExtraSelection()
+            selection.cursor = cursor
+            selection.format.setBackground(QColor(roles.selection))
             chosen.append(selection)
         self.setExtraSelections(chosen)  # type: ignore[attr-defined]
 
