@@ -15,7 +15,7 @@ from engine.backend import wired
 from engine.bench import BENCH_TOKENS, CHECK_TOKENS, CONTEXTS, FORCED_QMV, candidates, check, check_plan, environment
 from engine.bench.arms import Arm, Task
 from engine.bench.compare import as_lines, compare, read_raw
-from engine.bench.drafter_preset import load_converted
+from engine.bench.drafter_preset import LENGTHS, load_converted
 from engine.bench.experiment import Experiment, Outcome, evaluate
 from engine.bench.presets import PRESETS
 from engine.bench.progress import Progress
@@ -137,6 +137,9 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
         not_measured += tuple(f"Context {n}: this model has room for {room} tokens of prompt." for n in left_out)
         if not prompts:
             raise KnownError("No context fits.", kept="Nothing was measured.", todo=f"Name lengths up to {room}.")
+    if preset.drafts and (other := [n for n in LENGTHS if n not in lengths]):
+        asked = " ".join(map(str, other))
+        not_measured += (f"Acceptance over {' and '.join(map(str, other))} tokens: --tokens {asked} measures it.",)
     outcomes: list[Outcome] = []
     for experiment in (e for n in lengths for e in preset.build(rig, prompts, replace(task, tokens=n))):
         length = f"{experiment.tokens + 1} tokens"

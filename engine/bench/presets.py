@@ -29,7 +29,7 @@ class Preset:
     both_heads: the head is loaded dense and quantized. converted: and once more from the offline converter.
     lengths: tokens per reply, one set of experiments each, where the user asks for none.
     summary: a table over all outcomes, at the top of the record.
-    not_measured: beyond what the experiments say themselves.
+    not_measured: beyond what the experiments say themselves. drafts: whether its replies are drafted.
     """
 
     feature: str
@@ -40,6 +40,7 @@ class Preset:
     converted: bool = False
     lengths: tuple[int, ...] = ()
     summary: Callable[[Sequence[Outcome], Mapping[str, Drafter]], list[str]] | None = None
+    drafts: bool = True
 
 
 def _mtp(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
@@ -237,5 +238,6 @@ PRESETS = {
         _classic_vs_mlx_lm,
         both_heads=False,
         not_measured=(*_ALWAYS, "mlx_lm's own loading: it runs on the weights as Pacenote's policy holds them."),
+        drafts=False,
     ),
 }

@@ -215,7 +215,7 @@ def test_record_holds_the_numbers(rig: Rig, tmp_path: Path, capsys: pytest.Captu
     for must in (
         "## Not measured", "## Thrown away", "A/A", "accept-hook time of the first round", "## Repeat",
         f"bench --tokens 6 --prompts {tmp_path}/p.json --pairs 3", rig.pair.info.weights_hash,
-        "drafts of the dense head",
+        "drafts of the dense head", "Acceptance over 120 and 300 tokens: --tokens 120 300 measures it.",
     ):  # fmt: skip
         assert must in text, must
     assert "DIFFERENT" not in text
