@@ -174,7 +174,9 @@ def fit_words(entry: Entry) -> str:
     words = {FitVerdict.FITS: "Fits", FitVerdict.TIGHT: "Tight", FitVerdict.NOT: "Does not fit"}[fit.verdict]
     need = f"needs about {figures.size(fit.need.total)} at {fit.context:,} tokens of context"
     missing = f"; {figures.size(fit.missing)} more would be needed" if fit.missing else ""
-    return f"{words}: {need}, {fit.limit_reason}{missing}"
+    # What is here says it among its facts.
+    head = f"; no head is counted: {fit.head_reason}" if fit.head_reason and entry.state is not State.HERE else ""
+    return f"{words}: {need}, {fit.limit_reason}{missing}{head}"
 
 
 def actions(entry: Entry, *, in_use: bool) -> list[str]:

@@ -56,7 +56,14 @@ class ScriptedHub(Hub):
         return self._fit(options.target or "", context or 8192, held)
 
     def fit_remote(
-        self, repo: str, head: str, stop: threading.Event, context: int | None = None, *, held: int = 0
+        self,
+        repo: str,
+        head: str,
+        stop: threading.Event,
+        context: int | None = None,
+        *,
+        held: int = 0,
+        original: str = "",
     ) -> Fit:
         self.calls.append(("look", repo))
         if repo in self.refusals:

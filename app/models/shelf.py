@@ -114,12 +114,13 @@ class Shelf(QObject):
     def look_at(self, key: str) -> None:
         """Ask the hub whether a repo would fit, by its headers."""
         entry = self.entry(key)
-        head = entry.pair.head if entry is not None and entry.pair is not None else ""
+        pair = entry.pair if entry is not None else None
+        head, original = (pair.head, pair.original) if pair is not None else ("", "")
         context, held = self.context, self.held()
 
         def look(stop: threading.Event, tell: Tell) -> Fit:
             self._use_token()
-            return self.hub.fit_remote(key, head, stop, context, held=held)
+            return self.hub.fit_remote(key, head, stop, context, held=held, original=original)
 
         self.jobs.start(FIT + key, look)
         self.changed.emit()

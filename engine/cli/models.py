@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
 
 from engine.cli.interrupt import interruptible
 
@@ -85,10 +86,11 @@ def _listing(context: int | None) -> Iterator[str]:
 
 def _fit_of(place: str, context: int | None) -> str:
     from engine.checkpoint.locate import locate
-    from engine.errors import CheckpointError
+    from engine.errors import CheckpointError, KnownError
+    from engine.hub.catalogue import catalogue
     from engine.hub.connection import Connection
-    from engine.hub.fit import fit_checkpoints, fit_of
-    from engine.hub.headers import inspect_repo
+    from engine.hub.fit import fit_of
+    from engine.hub.remote import fit_remote
     from engine.request import LoadOptions
 
     try:
@@ -96,9 +98,14 @@ def _fit_of(place: str, context: int | None) -> str:
     except CheckpointError:
         if place.count("/") != 1:
             raise
+        pair = None
+        with suppress(KnownError):  # a broken catalogue: the repo was named, so it is not needed
+            pair = next((pair for pair in catalogue() if pair.target == place), None)
+        head, original = (pair.head, pair.original) if pair is not None else ("", "")
         with interruptible() as stop:
-            found = inspect_repo(Connection(stop=stop), place)
-        return f"{fit_checkpoints(found.checkpoint, found.checkpoint, context)} (from its headers on the hub)"
+            found = fit_remote(Connection(stop=stop), place, head, original, context)
+        none = f"; no head is counted: {found.head_reason}" if found.head_reason else ""
+        return f"{found} (from its headers on the hub{none})"
     return str(fit_of(LoadOptions(target=place), context))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from engine.checkpoint import fp8
-from engine.checkpoint.folder import open_folder
+from engine.checkpoint.folder import Checkpoint, open_folder
 from engine.checkpoint.head import read_head
 from engine.checkpoint.head_shapes import is_moe
 from engine.checkpoint.inventory import Unfit, check_tensors
@@ -115,6 +115,15 @@ def extract_drafter(
             raise
         part.remove()
     return done
+
+
+def inspect_head(connection: Connection, repo_id: str, revision: str | None = None) -> Checkpoint:
+    """The head in a model on the hub, by the headers of its shards. Raises as `extract_drafter`."""
+    client = RangeClient(connection)
+    repo = open_repo(connection, repo_id, revision)
+    config = read_json(client, repo, "config.json")
+    _, entries = _look(client, repo)
+    return Checkpoint(Path(repo_id), config, {entry.name: entry for entry in entries}, repo.revision)
 
 
 def _write(part: HeadPart, work: Path, config: dict[str, Any]) -> None:

@@ -53,17 +53,19 @@ class Hub:
         return fit_of(options, context, held=held)
 
     def fit_remote(
-        self, repo: str, head: str, stop: threading.Event, context: int | None = None, *, held: int = 0
+        self,
+        repo: str,
+        head: str,
+        stop: threading.Event,
+        context: int | None = None,
+        *,
+        held: int = 0,
+        original: str = "",
     ) -> Fit:
-        """Of a pair on the hub, from its headers. head: its repo; "" looks inside `repo`. Raises HubError."""
-        from engine.hub.fit import fit_checkpoints
-        from engine.hub.headers import inspect_repo
+        """See `engine.hub.remote.fit_remote`."""
+        from engine.hub.remote import fit_remote
 
-        connection = self._connection(stop)
-        target = inspect_repo(connection, repo).checkpoint
-        return fit_checkpoints(
-            target, inspect_repo(connection, head).checkpoint if head else target, context, held=held
-        )
+        return fit_remote(self._connection(stop), repo, head, original, context, held=held)
 
     def download(self, repo: str, stop: threading.Event, progress: Callable[[DownloadProgress], None]) -> None:
         """See `engine.hub.download.download`; refuses what is neither a model of the family nor a head."""

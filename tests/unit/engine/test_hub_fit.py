@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from dataclasses import replace
 from math import prod
@@ -16,8 +17,10 @@ from engine.backend import Backend, Compute, Device
 from engine.checkpoint.folder import Checkpoint, open_folder
 from engine.checkpoint.head_shapes import linear_shapes, norm_shapes
 from engine.checkpoint.safetensors_header import TensorEntry
+from engine.cli.main import main
 from engine.errors import CheckpointError
 from engine.hub import fit as fits
+from engine.hub.catalogue import catalogue
 from engine.hub.connection import Connection, Patience
 from engine.hub.errors import HubError
 from engine.hub.fit import fit, fit_of, require_fit
@@ -28,8 +31,9 @@ from engine.hub.types import DoesNotFit, Fit, FitVerdict, Need
 from engine.loading import load_drafter, load_pair
 from engine.request import LoadOptions
 from engine.target.load import load_target
+from tests.support.expert_layouts import as_original
 from tests.support.fake_hub import FakeHub, FakeRepo
-from tests.support.tiny_pair import Shape, write_head, write_target
+from tests.support.tiny_pair import Shape, head_weights, write_head, write_target
 
 GIB = 2**30
 SHAPE = Shape(hidden_size=128, mlp=256)
@@ -197,6 +201,34 @@ def test_a_number_that_is_none_is_refused_in_words(
     (target / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match=r"config\.json of target cannot be read"):
         require_fit(options)
+
+
+def test_a_head_that_is_still_in_its_original_counts(
+    empty_hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Was: "does it fit?" left out the head of six of the catalogue's eight pairs (ux.md 1.4: pocketpal-ai #850)."""
+    target, original = write_target(tmp_path / "target", SHAPE, bits=4), tmp_path / "original"
+    original.mkdir()
+    mx.save_safetensors(str(original / "model.safetensors"), as_original(head_weights(SHAPE), "mtp."))
+    shutil.copy(target / "config.json", original)
+    for name in ("target", "original"):
+        empty_hub.add(f"owner/{name}", tmp_path / name)
+    hub = Hub(tmp_path / "heads", endpoint=empty_hub.endpoint)
+    counted = hub.fit_remote("owner/target", "", threading.Event(), original="owner/original")
+    alone = write_head(tmp_path / "head", SHAPE)
+    here = fit_of(LoadOptions(target=str(target), head=str(alone)))
+    assert counted.need == here.need
+    assert counted.need.head > 0
+    lost = hub.fit_remote("owner/target", "", threading.Event(), original="owner/gone")
+    assert (lost.need.head, "owner/gone needs a token" in lost.head_reason) == (0, True)
+    pair = catalogue()[0]
+    monkeypatch.setattr(
+        "engine.hub.catalogue.catalogue",
+        lambda: (replace(pair, target="owner/target", head="", original="owner/gone"),),
+    )
+    monkeypatch.setenv("HF_ENDPOINT", empty_hub.endpoint)
+    assert main(["models", "owner/target"]) == 0
+    assert "no head is counted: owner/gone needs a token" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("layers", [5, 2**40, float("inf")])
