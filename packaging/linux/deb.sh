@@ -22,6 +22,8 @@ install -D -m 644 resources/icons/pacenote.svg "$root/usr/share/icons/hicolor/sc
 chmod -R u=rwX,go=rX "$root"
 
 depends=$(PYTHONPATH=packaging .venv/bin/python -m bundle.depends "$folder")
+# What the libraries in the folder read: fonts, keyboards, and whom to trust when a model is fetched.
+depends="$depends, ca-certificates, fontconfig-config, libx11-data, xkb-data"
 
 cat >"$root/DEBIAN/control" <<EOF
 Package: pacenote
@@ -30,7 +32,7 @@ Architecture: $architecture
 Maintainer: The Pacenote authors <pacenote@localhost>
 Installed-Size: $(du -sk "$root/usr" | cut -f 1)
 Depends: $depends
-Recommends: fonts-dejavu-core | fonts-noto-core, xdg-utils
+Recommends: xdg-utils
 Section: utils
 Priority: optional
 Description: chat with a language model on this computer
