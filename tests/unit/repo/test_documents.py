@@ -18,14 +18,14 @@ GUIDE = (ROOT / "docs/user_guide.md").read_text(encoding="utf-8")
 
 def test_links_and_make_targets_exist() -> None:
     """Every relative link in the documents leads to a file, and every `make` target they name is in the Makefile."""
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     for path in tracked():
         if path.suffix != ".md":
             continue
         text = (ROOT / path).read_text(encoding="utf-8")
         for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text):
             assert (ROOT / path.parent / link).exists(), f"{path}: {link}"
-        for target in re.findall(r"(?:`|^)make ([a-z]+)", text, re.M):
+        for target in re.findall(r"(?:`|^)make ([a-z-]+)", text, re.M):
             assert target in targets, f"{path}: make {target}"
 
 
