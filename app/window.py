@@ -69,6 +69,7 @@ class MainWindow(FileWindow):
         self.services.checks.failed.connect(self.on_error)
         self.transcript.act.connect(self._on_message_action)
         self.empty.example.connect(chats.send_text)
+        self.empty.example.connect(self.composer.setFocus)
         self.composer.failed.connect(self.on_error)
         self.templates.chosen.connect(self.composer.insert)
         self.templates.failed.connect(self.on_error)
@@ -102,6 +103,9 @@ class MainWindow(FileWindow):
 
     @Slot()
     def new_chat(self) -> None:
+        """It ends a search, which would hide it from the list."""
+        self.sidebar.search.clear()
+        self.services.chats.search = ""
         self.services.chats.new_chat()
         self.show_list()
         self.composer.setFocus()
@@ -157,8 +161,10 @@ class MainWindow(FileWindow):
         self.sidebar.model.live = generations.live_conversations()
         self.sidebar.list.viewport().update()
         self.actions_by_key["stop"].setEnabled(chats.busy or self.services.loader.loading)
-        for key in ("again", "go_on", "edit_last"):
-            self.actions_by_key[key].setEnabled(bool(chats.current) and not chats.busy)
+        items = self.transcript.items
+        for key in ("again", "edit_last"):
+            self.actions_by_key[key].setEnabled(bool(items) and not chats.busy)
+        self.actions_by_key["go_on"].setEnabled(bool(items) and items[-1].can_go_on and not chats.busy)
         for key in ("rename", "delete", "export_chat", "export_log"):
             self.actions_by_key[key].setEnabled(bool(chats.current))
 

@@ -84,7 +84,8 @@ class Actions(QWidget):
         self._show_versions()
         colour = self._colour()
         for key, button in self._buttons.items():
-            button.setIcon(icon(key, colour))
+            # The way to other versions is not hidden: its number is not, either.
+            button.setIcon(icon(key, current().text_soft if key in ("left", "right") else colour))
         if "check" in self._buttons:
             self._buttons["check"].setVisible(item.can_check)
         self._caption.show_text(item.caption)

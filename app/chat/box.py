@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QResizeEvent, QTextDocument
+from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit
 
 from app.text import exact_text
@@ -133,12 +134,17 @@ class Box(QPlainTextEdit):
 
     @Slot()
     def _fit(self) -> None:
-        document: QTextDocument = self.document()
-        # A plain text document counts its height in lines, wrapped ones included.
-        lines = max(1, min(MAX_LINES, int(document.size().height())))
-        height = lines * self.fontMetrics().lineSpacing() + 8
-        if height != self.height() or self.minimumHeight() != height:
-            self.setFixedHeight(max(34, height))
+        # Letters of another script may come from another font, whose lines are higher than this one's.
+        layout, block = self.document().documentLayout(), self.document().begin()
+        most, height = MAX_LINES * self.fontMetrics().lineSpacing(), 0.0
+        while block.isValid() and height < most:
+            height += layout.blockBoundingRect(block).height()
+            block = block.next()
+        if not block.isValid():
+            height -= self.document().documentMargin()  # counted below, too
+        wanted = max(34, math.ceil(min(most, max(height, self.fontMetrics().lineSpacing()))) + 8)
+        if wanted != self.height() or self.minimumHeight() != wanted:
+            self.setFixedHeight(wanted)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -36,10 +36,11 @@ class Deletions(QObject):
 
     def message(self, message: int) -> None:
         """With what follows it on this branch."""
+        followed = self._store.is_followed(message)
         if self.attempt(lambda: self._store.delete_message(message)):
             self._undo = lambda: self._restore_message(message)
             self.messages_changed.emit()
-            self.deleted.emit("Deleted a message and what followed it")
+            self.deleted.emit("Deleted a message and what followed it" if followed else "Deleted a message")
 
     @Slot()
     def undo(self) -> None:

@@ -261,6 +261,10 @@ class Tree:
         with self.db.write() as tx:
             tx.execute("UPDATE message SET deleted_at = ? WHERE id = ?", (time.time(), message))
 
+    def is_followed(self, message: int) -> bool:
+        """Whether a message has others behind it, on whatever branch."""
+        return self.db.row("SELECT 1 FROM message WHERE parent_id = ? AND deleted_at IS NULL", message) is not None
+
     def restore_message(self, message: int) -> None:
         with self.db.write() as tx:
             tx.execute("UPDATE message SET deleted_at = NULL WHERE id = ?", (message,))

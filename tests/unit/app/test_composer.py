@@ -134,6 +134,15 @@ def test_it_grows_to_eight_lines_and_then_scrolls(composer: Composer) -> None:
     assert heights[0] < heights[1] < heights[2] == heights[3]
 
 
+@pytest.mark.parametrize("text", ["a\n" * 6, "x " * 200, "שלום\nمرحبا\n会話\nनमस्ते", "a\nb\nשלום مرحبا 会話\n"])
+def test_what_fits_into_it_does_not_scroll(qtbot: QtBot, composer: Composer, text: str) -> None:
+    """Lines are higher than the font says, those of other scripts most: the last one was half under a scroll bar."""
+    composer.resize(600, 200)
+    composer.show()
+    composer.set_text(text)
+    assert composer.box.verticalScrollBar().maximum() == 0
+
+
 def test_no_break_spaces_stay(composer: Composer) -> None:
     composer.set_text("10\u00a0km\nab")
     assert composer.text() == "10\u00a0km\nab"
