@@ -22,9 +22,9 @@ from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint, open_folder
 from engine.checkpoint.head import HeadTensors, read_head
 from engine.checkpoint.head_shapes import is_moe
-from engine.checkpoint.kind import find_prefix, is_standalone
-from engine.checkpoint.locate import demo_head, demo_target, locate
-from engine.checkpoint.sizes import language_model, sizes
+from engine.checkpoint.kind import language_model
+from engine.checkpoint.locate import demo_target, head_checkpoint, locate
+from engine.checkpoint.sizes import sizes
 from engine.drafter import Drafter
 from engine.drafter.head import build_head
 from engine.errors import CheckpointError, KnownError, LoadCancelled
@@ -119,19 +119,6 @@ def quantize_switch(asked: bool | None) -> tuple[bool, str]:
     if value is not None:
         return value.strip().lower() not in ("0", "false", "off", "no"), f"environment ({SWITCH}={value})"
     return True, "default"
-
-
-def head_checkpoint(checkpoint: Checkpoint, options: LoadOptions) -> Checkpoint:
-    """Where the head of a target lies: as asked, beside it, or inside."""
-    if options.head:
-        path, revision = locate(options.head)
-        return open_folder(path, revision)
-    if options.target is None:
-        return open_folder(demo_head())
-    beside = checkpoint.path / "mtp"
-    if find_prefix(checkpoint) is None and not is_standalone(checkpoint) and (beside / "config.json").exists():
-        return open_folder(beside)
-    return checkpoint
 
 
 def load_drafter(checkpoint: Checkpoint, target: Target, options: LoadOptions) -> Drafter:

@@ -18,10 +18,11 @@ from engine.bench.tables import classic_rate, free_drafter, staged
 from engine.bench.trials import Trials
 from engine.checkpoint.convert import quantize_drafter
 from engine.checkpoint.folder import open_folder
+from engine.checkpoint.locate import head_checkpoint
 from engine.drafter import Drafter
 from engine.errors import KnownError
 from engine.events import ReplyStats
-from engine.loading import head_checkpoint, load_drafter
+from engine.loading import load_drafter
 from engine.request import LoadOptions
 from engine.tables import table
 from engine.target import Target

@@ -7,10 +7,10 @@ of the target keep that line and hold no head.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from engine.checkpoint.folder import Checkpoint
-from engine.checkpoint.sizes import language_model
+from engine.checkpoint.safetensors_header import TensorEntry
 from engine.errors import CheckpointError
 
 MODEL_TYPES = ("qwen3_5", "qwen3_5_moe", "qwen3_5_text", "qwen3_5_moe_text")
@@ -35,6 +35,13 @@ def find_prefix(checkpoint: Checkpoint) -> str | None:
 def is_standalone(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint is a stand-alone head: `fc.weight` and no prefix."""
     return "fc.weight" in checkpoint.tensors
+
+
+def language_model(tensors: Mapping[str, TensorEntry]) -> Iterator[TensorEntry]:
+    """Without MTP head and vision."""
+    for name, entry in tensors.items():
+        if ".mtp." not in f".{name}" and "visual" not in name and "vision" not in name:
+            yield entry
 
 
 def require_target(checkpoint: Checkpoint) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from engine.checkpoint.folder import Checkpoint, open_folder
+from engine.checkpoint.kind import find_prefix, is_standalone
 from engine.errors import CheckpointError
+from engine.request import LoadOptions
 
 DEMO = Path(__file__).resolve().parents[2] / "resources" / "demo"
 _REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -66,3 +69,16 @@ def locate(place: str) -> tuple[Path, str]:
             detail=str(e),
         ) from e
     return snapshot, snapshot.name
+
+
+def head_checkpoint(checkpoint: Checkpoint, options: LoadOptions) -> Checkpoint:
+    """Where the head of a target lies: as asked, beside it, or inside. Raises CheckpointError."""
+    if options.head:
+        path, revision = locate(options.head)
+        return open_folder(path, revision)
+    if options.target is None:
+        return open_folder(demo_head())
+    beside = checkpoint.path / "mtp"
+    if find_prefix(checkpoint) is None and not is_standalone(checkpoint) and (beside / "config.json").exists():
+        return open_folder(beside)
+    return checkpoint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,13 +45,6 @@ class Sizes:
     def float32(self) -> int:
         """Packed matrices stay packed, everything else becomes float32."""
         return self.packed_bytes + 4 * self.companions + 4 * (self.parameters - self.packed)
-
-
-def language_model(tensors: Mapping[str, TensorEntry]) -> Iterator[TensorEntry]:
-    """Without MTP head and vision."""
-    for name, entry in tensors.items():
-        if ".mtp." not in f".{name}" and "visual" not in name and "vision" not in name:
-            yield entry
 
 
 def sizes(tensors: Mapping[str, TensorEntry], quantization: Mapping[str, Any] | None) -> Sizes:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from engine.backend import Backend, Device, detect
 from engine.checkpoint.folder import Checkpoint, open_folder
 from engine.checkpoint.head_shapes import is_moe
-from engine.checkpoint.kind import require_target
-from engine.checkpoint.locate import demo_head, demo_target, locate
-from engine.checkpoint.sizes import language_model, sizes
+from engine.checkpoint.kind import language_model, require_target
+from engine.checkpoint.locate import demo_target, head_checkpoint, locate
+from engine.checkpoint.sizes import sizes
 from engine.errors import CheckpointError, KnownError
 from engine.hub.errors import size
 from engine.hub.need import head_tensors, need_of
@@ -48,13 +48,7 @@ def fit_of(options: LoadOptions, context: int | None = None, *, held: int = 0) -
     target = open_folder(path, revision)
     head, why_none = target, ""
     try:
-        if options.head:
-            head_path, head_revision = locate(options.head)
-            head = open_folder(head_path, head_revision)
-        elif options.target is None:
-            head = open_folder(demo_head())
-        elif not head_tensors(target) and (target.path / "mtp" / "config.json").exists():
-            head = open_folder(target.path / "mtp")
+        head = head_checkpoint(target, options)
     except KnownError as error:
         why_none = error.what
     return fit_checkpoints(target, head, context, held=held, quantize_head=options.quantize_drafter, why_none=why_none)

@@ -14,9 +14,9 @@ from typing import Any
 from engine.backend import Compute
 from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint
-from engine.checkpoint.kind import find_prefix, is_standalone
+from engine.checkpoint.kind import find_prefix, is_standalone, language_model
 from engine.checkpoint.safetensors_header import TensorEntry
-from engine.checkpoint.sizes import Sizes, language_model, sizes
+from engine.checkpoint.sizes import Sizes, sizes
 from engine.hub.types import Need
 from engine.quantize import Plan, scheme_of
 from engine.request import MAX_BLOCK

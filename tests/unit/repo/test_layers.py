@@ -44,6 +44,12 @@ def test_the_guard_against_qt_bites() -> None:
     assert "must not be needed by the engine" in done.stderr
 
 
+def test_the_surface_and_the_download_leave_mlx_alone() -> None:
+    """MLX takes seconds to import and is bound to the thread that does it; a window and a transfer need none of it."""
+    code = "import engine, engine.cli.main, engine.hub.download, sys; sys.exit('mlx.core' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=120).returncode == 0
+
+
 def test_window_uses_the_public_surface_of_the_engine_only() -> None:
     """app/ says `from engine import Name` with names that the engine exports, and nothing deeper."""
     wrong = []
