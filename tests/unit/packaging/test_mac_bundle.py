@@ -183,6 +183,9 @@ def bundle_of(folder: Path) -> Path:
     for name in names:
         (packages / name).parent.mkdir(parents=True, exist_ok=True)
         (packages / name).write_bytes(b"x")
+    launcher = app / "Contents/Resources/app/pacenote-0.1.0.dist-info/METADATA"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text("Name: pacenote\n")
     generated = {"CFBundleName": "Pacenote", "LSMinimumSystemVersion": "11.0"}
     (app / "Contents/Info.plist").write_bytes(plistlib.dumps(generated))
     return app
@@ -195,6 +198,7 @@ def test_a_bundle_is_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         mac.finish(app)
     packages = app / "Contents/Resources/app_packages"
     assert not (packages / "bin").exists()
+    assert not list(app.rglob("app/*.dist-info")), "it would hide the metadata of the wheel"
     assert not (packages / "PySide6/Designer.app").exists()
     assert not (packages / "PySide6/Qt/lib/QtQml.framework").exists()
     framework = packages / "PySide6/Qt/lib/QtCore.framework"
