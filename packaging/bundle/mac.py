@@ -108,7 +108,7 @@ def finish(app: Path) -> None:
             path.unlink()
     for framework in packages.rglob("*.framework"):
         restore_links(framework)
-    # Briefcase's metadata of its launcher has our name too, and would hide the wheel's own: requirements, record of files.
+    # Briefcase's metadata of its launcher has our name too, and would hide the wheel's: requirements, record of files.
     for metadata in (app / "Contents" / "Resources" / "app").glob("*.dist-info"):
         shutil.rmtree(metadata)
     file = app / "Contents" / "Info.plist"
