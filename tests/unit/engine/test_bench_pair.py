@@ -20,9 +20,9 @@ from engine.bench import cli as bench_cli
 from engine.bench import environment as machine
 from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_arm
 from engine.bench.mlx_lm_arms import mlx_lm_arm, mlx_lm_prefill_arm
+from engine.bench.page import _behind
 from engine.bench.prefill_arm import HEAD_ROWS, prefill_arm
 from engine.bench.prompts import BENCH, CHECK, Prompt, of_length, read_prompts, read_sets
-from engine.bench.record import _behind
 from engine.bench.rig import DENSE, QUANTIZED, Rig, load_rig
 from engine.bench.sample import Sample
 from engine.bench.shortlist_preset import ShortlistDrafter
