@@ -61,7 +61,12 @@ def run(args: argparse.Namespace) -> int:
     stopped = bool(todo) and _replay(args, todo, told)
     if log.generations:
         print(_NEVER)
-    print(f"Replies: {len(log.generations)}; " + ", ".join(f"{what}: {n}" for what, n in sorted(told.items())) + ".")
+    counts = ", ".join(f"{what}: {n}" for what, n in sorted(told.items()))
+    print(
+        f"Replies: {len(log.generations)}; {counts}."
+        if counts
+        else f"There is no reply of a session log in {args.file}."
+    )
     if stopped:
         return _INTERRUPTED
     differing = sum(n for outcome, n in told.items() if outcome.endswith(" differ"))

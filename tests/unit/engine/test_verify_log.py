@@ -259,17 +259,20 @@ def test_no_value_in_a_request_ends_the_program(
 
     header = json.loads(json.dumps(of.header))
     lines = [line for line in logged.read_text().splitlines() if json.loads(line)["gen"] == of.id][1:]
-    path = tmp_path / "x.jsonl"
     asked = [("request", *place) for place in places(header["request"])]
     history = [("content", "messages", 2, *place) for place in places(header["content"]["messages"][2])]
+    made = []
     for n, place in enumerate([*asked, *history]):
         row = json.loads(json.dumps(header))
         _set(*place, ODD[n % len(ODD)])(row, of.id)
-        path.write_text("\n".join([json.dumps(row), *lines]) + "\n")
-        assert main(["verify-log", str(path)]) in (0, 1)
-        said = capsys.readouterr().out
-        assert "Replies: 1; " in said, place
-        assert "\x1b" not in said
+        made += [line.replace(of.id, f"{n:012x}") for line in (json.dumps(row), *lines)]
+    path = tmp_path / "x.jsonl"
+    path.write_text("\n".join(made) + "\n")
+    assert main(["verify-log", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert f"Replies: {len(asked) + len(history)}; " in said
+    assert "tokens not checked" in said
+    assert "\x1b" not in said
 
 
 @pytest.mark.usefixtures("here")
@@ -386,9 +389,10 @@ def test_a_difference_on_another_device_says_what_else_may_be_behind_it(
 
 @pytest.mark.usefixtures("nowhere")
 @pytest.mark.parametrize("text", ["", "no log\n"])
-def test_a_file_with_nothing_to_check_is_no_pass(tmp_path: Path, text: str) -> None:
+def test_a_file_with_nothing_to_check_is_no_pass(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.jsonl").write_text(text)
     assert main(["verify-log", str(tmp_path / "x.jsonl")]) == 1
+    assert "There is no reply of a session log in" in capsys.readouterr().out
     assert main(["verify-log", str(tmp_path / "missing.jsonl")]) == 1
 
 
