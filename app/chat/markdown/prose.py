@@ -114,7 +114,8 @@ class TextPart(Marked, QTextBrowser):
                 # Beside the text: at its right when it is written from right to left.
                 shape, back = block.blockFormat(), (level - number) * GAP_16
                 x = where.right() - shape.rightMargin() + back - 3 if shape.rightMargin() else shape.leftMargin() - back
-                painter.fillRect(QRectF(x, where.top(), 3, where.height()), QColor(current().line))
+                if x >= 0:  # there is an end to indenting
+                    painter.fillRect(QRectF(x, where.top(), 3, where.height()), QColor(current().line))
             block = block.next()
         painter.end()
 

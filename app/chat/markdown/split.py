@@ -13,7 +13,9 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-_PARSER = (
+from app.chat.markdown.rules import add_to
+
+_PARSER = add_to(
     MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
     .enable(["table", "strikethrough"])
     .disable(["reference", "html_block", "html_inline"])

@@ -26,6 +26,9 @@ from app.theme.manager import code_font
 from app.theme.tokens import CODE, GAP_8, GAP_12, GAP_16, HEADINGS, TRANSCRIPT, Roles
 
 INDENT = 24
+MOST_INDENT = 240
+"""Deeper text stays where it can be read, in a narrow window too."""
+TASK_LENGTH = 4
 _FIXED = QTextBlockFormat.LineHeightTypes.MinimumHeight.value
 
 
@@ -48,6 +51,7 @@ class Writer:
         self._quote = 0
         self._first = True
         self._marker = ""
+        self._skip = 0
 
     def write(self, cursor: QTextCursor, blocks: Iterable[Sequence[Token]], *, first: bool) -> bool:
         """Append blocks at the cursor. first: the document is empty, so no new paragraph is needed before.
@@ -92,7 +96,10 @@ class Writer:
                 self._indent -= 1
             elif kind == "list_item_open":
                 number = orders[-1]
-                self._marker = "•" if number is None else f"{number}{token.markup or '.'}"
+                box = _box(tokens[index + 2].content) if tokens[index + 1].type == "paragraph_open" else ""
+                # The box of a task takes the place of the bullet.
+                self._marker = box or "•" if number is None else f"{number}{token.markup or '.'}"
+                self._skip = TASK_LENGTH if box and number is None else 0
                 if number is not None:
                     orders[-1] = number + 1
                 if tokens[index + 1].type == "list_item_close":
@@ -119,7 +126,7 @@ class Writer:
         shape.setTopMargin(0 if self._first else above)
         height = CODE[1] if code else (HEADINGS[heading - 1] + 8 if heading else self._line)
         shape.setLineHeight(height, _FIXED)
-        margin = self._indent * INDENT + self._quote * GAP_16
+        margin = min(MOST_INDENT, self._indent * INDENT + self._quote * GAP_16)
         if is_rtl(text) and not code:
             # Qt finds the direction by itself, but an indent has a side.
             shape.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
@@ -190,7 +197,7 @@ class Writer:
         for number, child in enumerate(token.children or []):
             kind = child.type
             if kind == "text":
-                cursor.insertText(_task(child.content) if number == 0 else child.content, stack[-1])
+                cursor.insertText(self._task(child.content) if number == 0 else child.content, stack[-1])
             elif kind in ("softbreak", "hardbreak"):
                 # A chat is not typeset: a new line in the reply is a new line on screen.
                 cursor.insertText("\u2028", stack[-1])
@@ -199,6 +206,10 @@ class Writer:
                 shape.setFont(self._code.font())
                 shape.setBackground(self._code.background())
                 cursor.insertText(child.content, shape)
+            elif kind == "math_inline":
+                shape = QTextCharFormat(stack[-1])
+                shape.setFont(self._code.font())
+                cursor.insertText(child.content.replace("\n", "\u2028"), shape)
             elif kind == "image":
                 cursor.insertText(f"[image: {child.content}]" if child.content else "[image]", stack[-1])
             elif kind in ("strong_open", "em_open", "s_open", "link_open"):
@@ -207,6 +218,14 @@ class Writer:
                 stack.pop()
             elif child.content:
                 cursor.insertText(child.content, stack[-1])
+
+    def _task(self, text: str) -> str:
+        """A GitHub task marker as a box, or without it where the box hangs in the indent."""
+        skip, self._skip = self._skip, 0
+        if skip:
+            return text[skip:]
+        box = _box(text)
+        return f"{box} {text[TASK_LENGTH:]}" if box else text
 
     def _marked(self, base: QTextCharFormat, token: Token) -> QTextCharFormat:
         shape = QTextCharFormat(base)
@@ -235,12 +254,9 @@ def is_rtl(text: str) -> bool:
     return False
 
 
-def _task(text: str) -> str:
-    """A GitHub task marker as a box."""
-    for mark, box in (("[ ] ", "☐ "), ("[x] ", "☑ "), ("[X] ", "☑ ")):
-        if text.startswith(mark):
-            return box + text[len(mark) :]
-    return text
+def _box(text: str) -> str:
+    """The box of a GitHub task, "" for another text."""
+    return {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}.get(text[:TASK_LENGTH], "")
 
 
 def table_rows(tokens: Sequence[Token]) -> list[list[tuple[Token, Token]]]:

@@ -171,6 +171,52 @@ def test_what_looks_like_html_or_math_is_shown_literally(qapp: QApplication, tex
             assert word in shown
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\( x^2 \) and \(a_1*b*c_2\) and \\(x\\)",
+        r"$$\int_0^1 x\,dx$$",
+        "\\[\nf(x) = \\{a_1, a_2\\} \\\\\n\\]",
+    ],
+)
+def test_a_formula_is_shown_as_it_was_written(qapp: QApplication, text: str) -> None:
+    r"""Backslashes were taken for escapes: \( x\,dx \) became ( x,dx )."""
+    shown = dump.text(whole(text)).replace("\u2028", "\n")
+    assert shown == text.replace(r"\\(x\\)", r"\(x\)"), "only an escaped backslash is one"
+
+
+def test_what_begins_a_formula_and_does_not_end_is_none(qapp: QApplication) -> None:
+    assert dump.text(whole(r"\( and *soft* costs $$5")) == "( and soft costs $$5"
+
+
+@pytest.mark.parametrize("mark", ["> ", "- ", "1. "])
+@pytest.mark.parametrize("depth", [9, 10, 19, 21, 60, 200])
+def test_no_depth_of_nesting_loses_a_word(qtbot: QtBot, mark: str, depth: int) -> None:
+    """From the tenth list in a list on, the rest of the reply was not on screen, whatever it was."""
+    lines = [mark * n + f"word{n}" if mark == "> " else " " * len(mark) * n + f"{mark}word{n}" for n in range(depth)]
+    text = "\n".join(lines) + "\n\nAfter it.\n\n```\ncode\n```\n"
+    body = whole(text)
+    qtbot.addWidget(body)
+    shown = dump.text(body)
+    assert all(f"word{n}" in shown for n in range(depth))
+    assert shown.endswith("code")
+    assert "After it." in shown
+    body.resize(400, body.height_for(400))
+    body.place()
+    for part in body.parts:
+        if isinstance(part, Prose):
+            block = part.document().begin()
+            while block.isValid():
+                assert block.blockFormat().leftMargin() <= 240, "and is within a narrow window"
+                block = block.next()
+
+
+def test_a_task_has_its_box_in_place_of_the_bullet(qapp: QApplication) -> None:
+    """It had both."""
+    shown = dump.text(whole("- [ ] open\n- [x] done\n- plain\n\n1. [ ] counted"))
+    assert shown == "☐\topen\n☑\tdone\n•\tplain\n1.\t☐ counted"
+
+
 def test_images_are_their_alternative_text_and_are_never_fetched(qtbot: QtBot) -> None:
     """Bug 15: an image address sends data out."""
     body = whole("![secret](http://127.0.0.1:9/leak?q=1) and ![](https://x.org/b.png)")
