@@ -57,7 +57,7 @@ def unjudged(generation: Generation) -> str:
     """Why nothing of this reply can be judged, "" when it can."""
     if generation.newer:
         return f"it is in version {generation.newer} of the format; this program knows {schema.VERSION}"
-    return "" if generation.complete else "lines are missing"
+    return "" if generation.complete else "lines are missing, or claim one place"
 
 
 def tokens_of(generation: Generation) -> tuple[int, ...] | None:
