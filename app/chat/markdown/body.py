@@ -214,6 +214,9 @@ class Body(QWidget):
 
     def refresh_theme(self) -> None:
         """Draw everything again in the present colours."""
+        for part in self._spare:
+            part.deleteLater()
+        self._spare.clear()
         if self._target:
             self._drop_all()
             self._complete = False

@@ -199,6 +199,18 @@ def test_a_reply_in_a_used_view_looks_like_one_in_a_new_view(transcript: Transcr
     ]
 
 
+def test_parts_that_wait_for_use_do_not_keep_the_colours_of_another_theme(transcript: Transcript, theme: Theme) -> None:
+    theme.set_mode("light")
+    view = view_for(Item(1, "assistant", "```py\nx = 1\n```"), transcript.viewport())
+    assert isinstance(view, ReplyView)
+    view.show_item(Item(2, "assistant", "words"))
+    theme.set_mode("dark")
+    view.refresh_theme()
+    view.show_item(Item(3, "assistant", "```py\nx = 1\n```"))
+    new = view_for(Item(3, "assistant", "```py\nx = 1\n```"), transcript.viewport())
+    assert picture(view) == picture(new)
+
+
 @pytest.mark.parametrize("item", USERS, ids=range(len(USERS)))
 def test_a_question_in_a_used_view_looks_like_one_in_a_new_view(transcript: Transcript, item: Item) -> None:
     first = Item(1, "user", "first " * 50, attachments=(Attachment("old.txt", "old"),), branches=2)
