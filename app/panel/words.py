@@ -10,7 +10,10 @@ STAGES = {
     "draft": ("draft_block", "The drafter, a small head of the model, proposes the next tokens."),
     "verify": ("verify", "The model itself reads the whole block in one pass. It alone decides what is written."),
     "rollback": ("rollback", "Proposals that were not accepted are taken out of the model's memory of the chat."),
-    "hook": ("accept hook", "The drafter is told what was accepted, so that its next proposals fit."),
+    "hook": (
+        "accept hook",
+        "The drafter is told what was accepted, so that its next proposals fit. At first it reads the prompt as well.",
+    ),
     "host": ("host", "Everything around the model: Python, turning tokens into text, queues."),
 }
 """By stage: its name, and what it does."""
