@@ -15,7 +15,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -89,11 +89,6 @@ class RepoCache:
     def has(self, revision: str, name: str, etag: str, size: int) -> bool:
         """Whether a file is there whole: as a blob, or in its place where links are impossible."""
         return any(size_of(path) == size for path in (self.blob(etag), self.snapshot(revision) / name))
-
-    def is_settled(self, branch: str, revision: str, names: Iterable[str]) -> bool:
-        """Whether a branch is at a commit and all these files of it are in their place."""
-        folder = self.snapshot(revision)
-        return self.commit(branch) == revision and all((folder / name).is_file() for name in names)
 
     def link(self, revision: str, name: str, etag: str) -> None:
         """Put a blob that is whole into a snapshot, under its name."""

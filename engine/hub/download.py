@@ -67,7 +67,7 @@ def download(
     commit, branch, fetched = plans.repo.revision, revision or MAIN, 0
     try:
         # What is whole needs no writing: it may lie on a disk that cannot be written.
-        if not plans.cache.is_settled(branch, commit, (file.name for file in plans.files)):
+        if not plans.is_settled(branch):
             plans.cache.prepare()
             require_room(plans, preflight=True)
             fetched = Run(connection, plans, progress, at_once).run()

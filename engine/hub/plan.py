@@ -42,6 +42,13 @@ class Plan:
         """Bytes on disk, by whichever program."""
         return sum(self._have(file) for file in self.files)
 
+    def is_settled(self, branch: str) -> bool:
+        """Whether a branch is at this commit, and all files are in their place and as long as they should be."""
+        folder = self.cache.snapshot(self.repo.revision)
+        return self.cache.commit(branch) == self.repo.revision and all(
+            size_of(folder / file.name) == file.size for file in self.files
+        )
+
     @property
     def kept(self) -> str:
         """What a download that stops leaves, in words."""

@@ -215,6 +215,14 @@ def test_what_is_whole_needs_no_writing(hub: FakeHub, monkeypatch: pytest.Monkey
     assert (again.folder, again.fetched) == (first.folder, 0)
 
 
+def test_a_file_that_was_cut_since_is_fetched_again(hub: FakeHub) -> None:
+    """A branch and a link say that it is whole; its size says that it is not."""
+    folder = download(connection(hub), REPO).folder
+    (folder / SHARDS[0]).resolve().write_bytes(b"a")
+    assert download(connection(hub), REPO).fetched == len(FILES[SHARDS[0]])
+    assert (folder / SHARDS[0]).read_bytes() == FILES[SHARDS[0]]
+
+
 def test_a_branch_that_cannot_be_read_is_no_model_and_no_crash(hub: FakeHub) -> None:
     """Was: UnicodeDecodeError, and no model was listed at all. Half a part that goes meanwhile is no crash either."""
     folder = download(connection(hub), REPO).folder
