@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from engine.checkpoint.folder import read_json
+from engine.checkpoint.folder import open_folder, read_json
 from engine.checkpoint.kind import MODEL_TYPES, is_head_type, what_it_is
 from engine.cli.interrupt import interruptible
 from engine.errors import CheckpointError, LoadCancelled
@@ -55,6 +55,8 @@ def _use(folder: Path, named: str) -> str:
     """What can be done with it. A repo that is nothing to this program may still be what somebody wanted."""
     try:
         kind = str(read_json(folder / "config.json").get("model_type", ""))
+        if is_head_type(kind) or kind in MODEL_TYPES:
+            open_folder(folder)  # headers and index: whole and as on the hub, it may still be no model
     except CheckpointError as error:
         return f"note      Pacenote cannot use it: {error.what}"
     if is_head_type(kind):

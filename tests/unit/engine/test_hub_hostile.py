@@ -259,9 +259,10 @@ def test_two_that_set_one_branch_at_once_do_not_trip(hub: FakeHub) -> None:
 
 
 def test_a_revision_that_is_not_main_is_used_by_its_folder(
-    hub: FakeHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Was: "use it: --model owner/model", which then was not found: a name stands for the main branch."""
+    hub.add(REPO, write_target(tmp_path / "target", Shape(), bits=4))
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
     assert main(["download", REPO, "--revision", COMMIT]) == 0
     used = capsys.readouterr().out.split("--model ")[1].strip()
@@ -299,15 +300,25 @@ def test_a_model_that_this_program_cannot_run_is_told_before_it_is_fetched(hub: 
     [
         ("llama", "note      it is a llama model; Pacenote runs the Qwen3.5 family only"),
         ("qwen3_5_mtp", f"use it    pacenote chat --model MODEL --drafter {REPO}"),
-        ("qwen3_5_moe", f"use it    pacenote chat --model {REPO}"),
+        ("qwen3_5", f"use it    pacenote chat --model {REPO}"),
+        ("damaged", "note      Pacenote cannot use it: model.safetensors is damaged: its header is not JSON."),
     ],
 )
 def test_the_command_says_what_can_be_done_with_what_it_fetched(
-    kind: str, words: str, hub: FakeHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: str,
+    words: str,
+    hub: FakeHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Was: "pacenote chat --model" for whatever it was."""
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
-    hub.repos[REPO].files["config.json"] = json.dumps({"model_type": kind}).encode()
+    published = hub.add(REPO, write_target(tmp_path / "target", Shape(), bits=4))
+    if kind == "damaged":
+        published.files["model.safetensors"] = b"\x02" + bytes(7) + b"[["
+    else:
+        published.files["config.json"] = json.dumps({"model_type": kind}).encode()
     assert main(["download", REPO]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == words
 
