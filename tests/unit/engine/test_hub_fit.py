@@ -31,7 +31,7 @@ from engine.hub.types import DoesNotFit, Fit, FitVerdict, Need
 from engine.loading import load_drafter, load_pair
 from engine.request import LoadOptions
 from engine.target.load import load_target
-from tests.support.expert_layouts import as_original
+from tests.support.expert_layouts import as_original, fused, per_expert, stacked
 from tests.support.fake_hub import FakeHub, FakeRepo
 from tests.support.tiny_pair import Shape, head_weights, write_head, write_target
 
@@ -201,6 +201,19 @@ def test_a_number_that_is_none_is_refused_in_words(
     (target / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match=r"config\.json of target cannot be read"):
         require_fit(options)
+
+
+def test_experts_count_alike_however_they_lie(tmp_path: Path) -> None:
+    """Fused ones have no `.weight`; they are stacked and quantized like the others at load."""
+    shape, needs = replace(SHAPE, experts=4), []
+    target = open_folder(write_target(tmp_path / "target", shape, bits=4))
+    for layout in (stacked, fused, per_expert):
+        folder = tmp_path / layout.__name__
+        folder.mkdir()
+        mx.save_safetensors(str(folder / "model.safetensors"), as_original(layout(head_weights(shape)), "mtp."))
+        shutil.copy(target.path / "config.json", folder)
+        needs.append(need_of(target, open_folder(folder), context=1024).head)
+    assert needs[0] == needs[1] == needs[2] > 0
 
 
 def test_a_head_that_is_still_in_its_original_counts(

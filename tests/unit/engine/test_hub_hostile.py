@@ -15,6 +15,7 @@ import pytest
 
 from engine.checkpoint.folder import name_of, open_folder
 from engine.checkpoint.locate import locate
+from engine.checkpoint.safetensors_header import parse_header
 from engine.cli.main import main
 from engine.errors import CheckpointError
 from engine.hub import cache as caches
@@ -156,6 +157,16 @@ def test_an_index_cannot_lead_out_of_its_folder(tmp_path: Path) -> None:
         (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
         with pytest.raises(CheckpointError, match="names a file outside of its folder"):
             open_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "offsets"), [([-2, -3], [0, 24]), ([6.5], [0, 24]), ([True, 6], [0, 24]), ([6], [0.2, 24.9])]
+)
+def test_a_header_counts_in_whole_numbers_from_zero(shape: list[object], offsets: list[object]) -> None:
+    """Was: two negative sizes made a shape of the right product, and fractions were cut off."""
+    raw = json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": offsets}}).encode()
+    with pytest.raises(CheckpointError, match="the entry of tensor 'a' cannot be read"):
+        parse_header(raw, Path("model.safetensors"), 100, 124)
 
 
 @pytest.mark.parametrize("name", ["a\x1b]0;title\x07.json", "line\nbreak", "x" * 241])
