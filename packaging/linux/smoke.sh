@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.."
 package=$(realpath "${1:?the .deb}")
 suite=${2:-bookworm}
 { [ "$(uname -s)" = Linux ] && is_root; } || fail "The smoke test makes a Debian of its own, and needs root on Linux for that."
-for need in debootstrap:debootstrap unshare:util-linux Xvfb:xvfb import:imagemagick xdotool:xdotool; do
+for need in debootstrap:debootstrap unshare:util-linux Xvfb:xvfb import:imagemagick xdotool:xdotool sqlite3:sqlite3; do
     has "${need%%:*}" || fail "The command ${need%%:*} is missing. Install it, then run make again:" \
         "    apt-get update && apt-get install -y ${need##*:}"
 done
@@ -67,22 +67,36 @@ Xvfb $display -screen 0 1280x800x24 -nolisten tcp -ac >"$out/xvfb.log" 2>&1 &
 server=$!
 trap 'kill $server 2>/dev/null || true' EXIT
 started=$(date +%s%N)
-# timeout ends it as a session's end would; the window then closes by itself, with status 0.
 status=0
-inside timeout --signal TERM --preserve-status 60 env DISPLAY=$display pacenote >"$out/window.txt" 2>&1 &
+rm -rf "$root/home/user/.local"
+inside timeout --signal TERM --preserve-status 240 env DISPLAY=$display pacenote >"$out/window.txt" 2>&1 &
 window=$!
 shown=
 for _ in $(seq 300); do
     sleep 0.1
-    if DISPLAY=$display xdotool search --onlyvisible --name Pacenote >/dev/null 2>&1; then
+    if found=$(DISPLAY=$display xdotool search --onlyvisible --name Pacenote 2>/dev/null); then
         shown=$((($(date +%s%N) - started) / 1000000))
         break
     fi
 done
 [ -n "$shown" ] || fail "No window appeared within 30 seconds:" "$(cat "$out/window.txt")"
 say "It was shown after $shown ms"
-sleep 30
-import -display $display -window root "$out/window.png"
+# Without a window manager nobody gives it the focus. Return is pressed until the model has loaded and the message is sent.
+sleep 2
+export DISPLAY=$display
+xdotool windowfocus "${found%%$'\n'*}" type --delay 20 "Who are you?"
+messages() { sqlite3 "$root/home/user/.local/share/Pacenote/chats.db" "SELECT content FROM message WHERE $1" 2>/dev/null || true; }
+reply=
+for _ in $(seq 60); do
+    [ -n "$(messages "role = 'user'")" ] || xdotool key Return
+    sleep 2
+    reply=$(messages "role = 'assistant' AND state = 'complete'")
+    [ -z "$reply" ] || break
+done
+import -window root "$out/window.png"
+[ -n "$reply" ] || fail "The window did not answer; its picture is $out/window.png."
+say "It answered: $reply"
+xdotool key ctrl+q
 wait $window || status=$?
 [ "$status" -eq 0 ] || fail "The window ended with $status:" "$(cat "$out/window.txt")"
 say "All as it should be; pictures and reports are in $out"

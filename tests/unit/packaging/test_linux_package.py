@@ -115,5 +115,5 @@ def test_tools_that_are_missing_are_named_with_their_package(machine: Machine) -
 
 def test_the_smoke_test_asks_for_root(machine: Machine) -> None:
     """It makes a Debian of its own."""
-    (machine.bin / "realpath").symlink_to("/usr/bin/realpath")
+    machine.has("realpath", 'echo "$1"')
     assert "needs root" in machine.run("../linux/smoke.sh", "x.deb").stderr
