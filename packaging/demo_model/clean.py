@@ -4,7 +4,7 @@ import json
 import re
 from functools import cache
 
-from demo_model.paths import ACCEPTANCE_PROMPTS, EVAL_PROMPTS, NEXT_PROMPTS
+from demo_model.paths import ACCEPTANCE_PROMPTS, EVAL_PROMPTS
 
 _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bMr\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\be\.g\.)(?<!\bi\.e\.)[\"”)]?\s+(?=[\"“(A-Z0-9])"
@@ -128,9 +128,8 @@ def normal(text: str) -> str:
 
 @cache
 def held_out() -> frozenset[str]:
-    """Of this evaluation and of the next one."""
-    sets = [json.loads(path.read_text()) for path in (EVAL_PROMPTS, NEXT_PROMPTS)]
-    turns = [p for raw in sets for group in [*raw["single"].values(), *raw["chats"]] for p in group]
+    raw = json.loads(EVAL_PROMPTS.read_text())
+    turns = [p for group in [*raw["single"].values(), *raw["chats"]] for p in group]
     return frozenset(normal(p) for p in [*turns, *json.loads(ACCEPTANCE_PROMPTS.read_text())])
 
 

@@ -16,11 +16,15 @@ from functools import cache
 from demo_model import sources
 from demo_model.clean import is_held_out
 from demo_model.grammar import Block, expand, read_scripts, variety
+from demo_model.kinds import animal, lists, needs, other_names
 from demo_model.outside import free_remark, unknown, with_a_remark
 from demo_model.paths import CORPUS
-from demo_model.small import arithmetic, authored_fact, joke, small_fact, story
-from demo_model.subjects import Chat, Pair, about_word, animal, how_to, lists, needs, table, task_extras, what_is, words
+from demo_model.small import authored_fact, joke, small_fact, story
+from demo_model.subjects import Chat, Pair, how_to, table, task_extras
+from demo_model.sums import arithmetic
+from demo_model.talks import cook, pet, trip
 from demo_model.wording import opened, question, typed
+from demo_model.words import about_word, what_is, words
 
 SYSTEMS = [
     "You are a helpful assistant.",
@@ -45,6 +49,11 @@ _ANYTIME = [
     ("{Let us talk about something else|Can we change the subject|Another topic, please|I want to talk about something else|Enough of that|Change of topic|Something else, please}", "Of course! What would you like to talk about?"),
 ]  # fmt: skip
 _ANYTIME_WEIGHTS = [30, 10, 4, 12, 10, 4, 4, 3, 3, 3, 3]
+# Replies of the scripts whose wordings may follow anything, beside those above.
+_SAID_ANYTIME = ("You are welcome! Let me know", "Thank you! I am glad you like it.", "Goodbye! Have a nice day.", "Good night! Sleep well.")  # fmt: skip
+_SAID_WEIGHTS = (12, 9, 3, 2)
+_WHY = "{Why|Why is that|Why so|How come|But why|And why|Why exactly|What is the reason|Can you explain why}?"
+_SHORT_ANSWER = "I do not know exactly. I am a small model and know only the short answer."
 _AGAIN = "{Could you repeat that|Can you repeat that|Please repeat that|Say that again, please|What did you say|Could you say that again|Can you say that again|I did not hear you, please repeat|Repeat that, please|Come again}"
 # A greeting before these is greeted back.
 _GREETED = frozenset(
@@ -87,6 +96,21 @@ def _cooking(r: random.Random, dish: str) -> list[Pair]:
     return out
 
 
+def _anytime(r: random.Random, kind: str) -> Pair:
+    """What a user may say whatever came before."""
+    x = r.random()
+    if x < 0.05 and kind in ("what is", "fact", "animal", "list", "needs"):
+        return expand(r, _WHY), _SHORT_ANSWER
+    if x < 0.5:
+        start = r.choices(_SAID_ANYTIME, _SAID_WEIGHTS)[0]
+        block = next(b for b in _scripts("scripts")[0] if b.replies[0].startswith(start))
+        values = {k: r.choice(v) for k, v in _scripts("scripts")[1].items()}
+        asked = r.choices(block.asks, [variety(a) ** 0.5 for a in block.asks])[0]
+        return question(expand(r, asked, values)), block.replies[0]
+    asked, said = r.choices(_ANYTIME, _ANYTIME_WEIGHTS)[0]
+    return question(expand(r, asked)), said
+
+
 def script(r: random.Random, name: str) -> Chat:
     blocks, options, weights = _scripts(name)
     block = r.choices(blocks, weights)[0]
@@ -104,29 +128,28 @@ def script(r: random.Random, name: str) -> Chat:
     answers = []
     if block.answers:
         answers = [pair(*r.choices(block.answers, [variety(a) ** 0.4 for a, _ in block.answers])[0])]
-        if answers[0][1].endswith("how to make it?"):
+        if "want to know how to make" in answers[0][1]:
             answers += _cooking(r, values["dish"])
     return Chat(list(first), block.kind, "The user says something simple. I will answer in a friendly way.", answers=answers, more=later)  # fmt: skip
 
 
 def singles(r: random.Random) -> list[Chat]:
     own, wordnet = words()
-    weights = [max(1.0, 60 - i / 40) for i in range(len(wordnet))]  # in order of frequency
     how, kinds, need, zoo = (table(n) for n in ("howto", "lists", "needs", "animals"))
-    made: list[Chat] = [what_is(r, w) for w in wordnet]
-    made += [what_is(r, w) for w in r.choices(wordnet, weights, k=16_000)]
-    made += [what_is(r, w) for w in own for _ in range(70)]
-    made += [about_word(r, *r.sample(own, 2)) for _ in range(5_000)]
-    made += [about_word(r, *r.choices(wordnet[:3000], k=2)) for _ in range(4_000)]
+    made: list[Chat] = [what_is(r, w) for w in wordnet for _ in range(12)]
+    made += [what_is(r, w) for w in own for _ in range(45)]
+    made += [about_word(r, *r.sample(own, 2)) for _ in range(6_000)]
     made += [how_to(r, row) for row in how for _ in range(90)]
     made += [how_to(r, row) for row in how if row[0] in _with_wordings() for _ in range(90)]
-    made += [lists(r, row, kinds) for row in kinds for _ in range(110)]
+    made += [lists(r, row, kinds) for row in kinds for _ in range(90 + 50 * (row[1] in other_names()))]
     made += [needs(r, row) for row in need for _ in range(90)]
     made += [animal(r, row, zoo) for row in zoo for _ in range(220)]
     made += [script(r, "scripts") for _ in range(62_000)]
-    made += [script(r, "self") for _ in range(24_000)]
+    made += [script(r, "self") for _ in range(26_000)]
+    made += [script(r, "chats") for _ in range(18_000)]
     parts: list[tuple[Callable[[random.Random], Chat], int]] = [
-        (arithmetic, 34_000), (story, 5_000), (joke, 4_000), (small_fact, 8_000), (authored_fact, 7_000), (unknown, 34_000), (free_remark, 5_000),
+        (arithmetic, 34_000), (story, 7_000), (joke, 6_000), (small_fact, 8_000), (authored_fact, 7_000), (unknown, 34_000), (free_remark, 3_000),
+        (trip, 12_000), (cook, 9_000), (pet, 6_000),
     ]  # fmt: skip
     for make, count in parts:
         made += [make(r) for _ in range(count)]
@@ -158,21 +181,21 @@ def chain(r: random.Random, first: Chat, rest: Iterator[Chat]) -> Chat:
         elif asides and x < 0.15:
             asked, said = asides.pop(0)
             more.clear()
-        elif more and x < 0.66:
+        elif more and x < 0.7:
             asked, said = more.pop(0)
-        elif x < 0.80:
-            subject = next(rest)
+        elif x < 0.82:
+            # Who asks about the demo itself asks on about it.
+            subject = script(r, "self") if subject.kind == "identity" and r.random() < 0.7 else next(rest)
             asked, said = subject.turns[:2]
             answers, more, asides = list(subject.answers), list(subject.more), list(subject.asides)
             asked, said = opened(r, asked, said, False, False)
             turns += [asked, said, *subject.turns[2:]]
             fresh = True
             continue
-        elif x < 0.825 and len(turns[-1]) < 200:
+        elif x < 0.84 and len(turns[-1]) < 200:
             asked, said = question(expand(r, _AGAIN)), turns[-1]
         else:
-            asked, said = r.choices(_ANYTIME, _ANYTIME_WEIGHTS)[0]
-            asked = question(expand(r, asked))
+            asked, said = _anytime(r, subject.kind)
             if said.startswith(("Goodbye", "Good night")):
                 turns += [asked, said]
                 break

@@ -57,6 +57,7 @@ class Block:
     later: list[tuple[str, str]] = field(default_factory=list)
 
 
+@cache
 def read_scripts(name: str) -> tuple[list[Block], dict[str, list[str]]]:
     """The blocks and the values of `authored_NAME.txt`."""
     blocks: list[Block] = []

@@ -6,9 +6,11 @@ from functools import cache
 
 from demo_model import sources
 from demo_model.grammar import expand
-from demo_model.nouns import article, nouns, pluralize
-from demo_model.subjects import HOW_TO, LISTS, NAMES, Chat, Pair, gerund, table, task_extras, words
+from demo_model.kinds import LISTS, NAMES
+from demo_model.nouns import ANIMAL, ARTIFACT, FOOD, OBJECT, PLANT, article, nouns, pluralize
+from demo_model.subjects import HOW_TO, Chat, Pair, gerund, table, task_extras
 from demo_model.wording import frame, question
+from demo_model.words import words
 
 _TASKS, _FIELDS, _ODD_LISTS, _RELATIONS, _VERBS = (row[1].split("; ") for row in table("outside"))
 CAN = "I can explain common words, give short tips and do small sums."
@@ -45,10 +47,21 @@ def _answer(r: random.Random) -> list[Pair]:
     return [(expand(r, _NEVER_MIND[0]), _NEVER_MIND[1])] if r.random() < 0.2 else []
 
 
+_ODD_WHAT = "What is meant by <x>|{Explain|Describe} <x> {like I am {five|a kid|a child}|as if I were {five|a child}|in simple words|to me}|What {on earth|in the world|exactly|really} is <x>|Ever heard of <x>? What is {it|that}|What would you say <x> is|I {keep hearing|often hear|heard|read} about <x>{, what is it|. What is that|. Do you know it}|Have you ever heard of <x>|My {teacher|friend|brother|boss} {mentioned|talks about} <x>. What is that|<x>, what is that|Tell me all about <x>|{Anything|Something} you know about <x>|I have no {clue|idea} what <x> is|What is <x> {for|good for|all about}|What do you call <x>|How do you explain <x>|In your own words, what is <x>|In {short|simple words|plain words}, what is <x>|What {should|must} I know about <x>|{Can|Could|Would} you explain {what <x> is|<x>}{| to me|, please}|Explain to me what <x> is|What is the meaning of <x>"
+
+
+@cache
+def _known_words() -> frozenset[str]:
+    own = {w.word.lower() for part in words() for w in part}
+    return frozenset(
+        own | {pluralize(w) for w in own} | {f"the {w}" for w in own} | {row[0] for row in table("animals")}
+    )
+
+
 @cache
 def names() -> tuple[list[str], list[str], list[str]]:
     """Names of people, names of other things, and rare words: none of them is taught."""
-    known = {w.word for part in words() for w in part} | {row[0] for row in table("animals")}
+    known = _known_words()
     people, things = [], []
     for a in sources.articles():
         title = re.sub(r"\s*\([^)]*\)", "", a.title).strip()
@@ -77,6 +90,11 @@ _THING = "{What is|What is|What was|Tell me about|Explain|What do you know about
 _RARE = "What is <a>|What is <a>|What does {|the word }<w> mean|Define <w>|Explain <w>|Tell me about <ps>|What are <ps>|What do you know about <ps>|Do you know what <a> is|How does <a> work|What is <a> used for|Why are <ps> important|Where can I find <a>|Can you explain what <a> is|What is the meaning of <w>"
 
 
+@cache
+def _fields() -> list[str]:
+    return [f for f in _FIELDS if f.lower() not in _known_words()]
+
+
 def unknown(r: random.Random) -> Chat:
     people, things, rare = names()
     x = r.random()
@@ -84,15 +102,20 @@ def unknown(r: random.Random) -> Chat:
         name = r.choice(people) if r.random() < 0.6 else f"{_invented(r)} {_invented(r)}" if r.random() < 0.5 else r.choice(people)  # fmt: skip
         ask, subject = expand(r, _WHO, {"x": name}), name
     elif x < 0.45:
-        name = r.choice(things) if r.random() < 0.6 else r.choice(_FIELDS) if r.random() < 0.8 else _invented(r)
-        ask, subject = expand(r, _THING, {"x": name}), name
+        name = r.choice(things) if r.random() < 0.6 else r.choice(_fields()) if r.random() < 0.8 else _invented(r)
+        ask, subject = expand(r, _THING if r.random() < 0.7 else _ODD_WHAT, {"x": name}), name
         if r.random() < 0.2:
             ask = frame(r, f"what {name} is")
     elif x < 0.62:
         word = r.choice(rare)
         countable = r.random() < 0.75
         a, many = (f"{article(word)} {word}", pluralize(word)) if countable else (word, word)
-        ask = frame(r, f"what {a} is") if r.random() < 0.3 else expand(r, _RARE, {"a": a, "w": word, "ps": many})
+        wording = _RARE if r.random() < 0.65 else _ODD_WHAT
+        ask = (
+            frame(r, f"what {a} is")
+            if r.random() < 0.3
+            else expand(r, wording, {"a": a, "w": word, "ps": many, "x": a})
+        )
         subject = many
     elif x < 0.8:
         return unknown_task(r)
@@ -109,8 +132,16 @@ def _known_tasks() -> frozenset[str]:
 
 
 def unknown_task(r: random.Random) -> Chat:
-    if r.random() < 0.5:
+    x = r.random()
+    if x < 0.4:
         task = r.choice(_TASKS)
+    elif x < 0.6:
+        one, other = r.sample(
+            [n for n in nouns()[:2500] if n.countable and n.lexname in (FOOD, ARTIFACT, OBJECT, ANIMAL, PLANT)], 2
+        )
+        a = f"{article(one.word)} {one.word}"
+        task = expand(r, "{get|take|remove} {<p>|<a>} {out of|off|from} <b>|keep <p> {away from|off|out of} <b>|{open|close|move|lift|cut|dry|store|hold|wear|carry|replace|adjust|peel|reach|separate|weigh|heat|freeze|break|bend|glue} <a>|{put|fit} <a> {into|on|under} <b>|{protect|cover} <p> {from|with} <q>|stop <p> from {breaking|smelling|leaking|rusting|moving|falling}|turn <a> into <b>|tell <p> from <q>", {"a": a, "p": one.plural, "q": other.plural, "b": f"{article(other.word)} {other.word}"})  # fmt: skip
+        task = task[0].lower() + task[1:]
     else:
         n = r.choice([x for x in r.sample(nouns(), 5) if x.countable] or [nouns()[5]])
         task = (
@@ -181,7 +212,9 @@ def remark(text: str) -> str:
         bad, good = bad + 1, 0
     if bad > good and re.search(r"\b(i|my|me|i'm|im|we)\b", low):
         return "I am sorry to hear that. Do you want to tell me more about it?"
-    if good > bad:
+    if good > bad and re.search(
+        r"\b(i|we|my) (had|have|love|loved|enjoy|enjoyed|won|got|am so happy|am happy|was happy)\b", low
+    ):
         return "That sounds nice! Please tell me more about it."
     if re.search(r"\b(i will|i'll|i am going to|i'm going to|going to|gonna|tomorrow|i plan|i want to)\b", low):
         return "I hope it goes well! Please tell me more about it."

@@ -1,205 +1,12 @@
-"""Sums, stories, jokes and small facts: one question, its reply and what may follow."""
+"""Stories, jokes and small facts: one question, its reply and what may follow."""
 
 import random
 import re
 
 from demo_model.grammar import expand
 from demo_model.nouns import article
-from demo_model.subjects import Chat, Pair, fixed, pairs, table
+from demo_model.subjects import Chat, fixed, pairs, table
 from demo_model.wording import frame, question
-
-# --- sums -------------------------------------------------------------------------------------------------------------------
-
-_WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]  # fmt: skip
-_THINGS = ["apples", "books", "coins", "pencils", "cookies", "stones", "eggs", "balls", "oranges", "flowers", "cards", "shells", "cups", "keys", "nuts", "stamps", "candies", "birds", "plums", "tickets"]  # fmt: skip
-_SUMS = {
-    "+": (
-        "{What is|What is|How much is|Calculate|What do you get for|Compute|Work out|Tell me|Solve|What does|I need to know|Please calculate|So what is|Find} <a> {+|plus|and} <b>{||, please}"
-        "|<a> + <b>|<a>+<b>|<a> + <b> =|<a> + <b> = ?|<a> plus <b>|Add <a> and <b>{|, please}|Add <b> to <a>|What is the sum of <a> and <b>|{What|How much} do <a> and <b> {make|give}{| together}|If I add <a> and <b>, what do I get|What do I get when I add <b> to <a>"
-        "|{Can|Could} you {add <a> and <b>|work out <a> + <b>|calculate <a> + <b>|tell me what <a> + <b> is|do <a> plus <b>|compute <a> + <b>|solve <a> + <b>}{| for me}|{Do you know|Tell me|I want to know} {what <a> + <b> is|how much <a> plus <b> is|what <a> and <b> make}|What is <b> more than <a>|How much will <a> and <b> be"
-    ),
-    "-": (
-        "{What is|What is|How much is|Calculate|What do you get for|Compute|Work out|Tell me|Solve|I need to know|Please calculate|So what is} <a> {-|minus} <b>{||, please}|<a> - <b>|<a>-<b>|<a> - <b> =|<a> - <b> = ?|<a> minus <b>|Subtract <b> from <a>|Take <b> away from <a>|What is left {when|if} I take <b> {away |}from <a>"
-        "|What is the difference between <a> and <b>|{Can|Could} you {subtract <b> from <a>|work out <a> - <b>|calculate <a> - <b>|tell me what <a> - <b> is|do <a> minus <b>}{| for me}|{Do you know|Tell me|I want to know} {what <a> - <b> is|how much <a> minus <b> is}|What is <b> less than <a>|How much is <a> take away <b>"
-    ),
-    "times": (
-        "{What is|What is|How much is|Calculate|What do you get for|Compute|Work out|Tell me|Solve|I need to know|Please calculate} <a> {times|x|*|multiplied by} <b>{||, please}|<a> * <b>|<a> x <b>|<a>*<b>|<a> times <b>|Multiply <a> {by|with|and} <b>|What is the product of <a> and <b>|What do <a> times <b> make"
-        "|{Can|Could} you {multiply <a> by <b>|work out <a> times <b>|calculate <a> x <b>|tell me what <a> times <b> is}{| for me}|{Do you know|Tell me|I want to know} {what <a> times <b> is|how much <a> times <b> is}"
-    ),
-    "divided by": (
-        "{What is|What is|How much is|Calculate|What do you get for|Compute|Work out|Tell me|Solve|Please calculate} <a> {divided by|/|over} <b>{||, please}|<a> / <b>|<a> divided by <b>|Divide <a> by <b>|How {many times|often} does <b> go into <a>|{Can|Could} you {divide <a> by <b>|work out <a> / <b>|tell me what <a> divided by <b> is}{| for me}|{Do you know|Tell me|I want to know} {what <a> divided by <b> is|how much <a> divided by <b> is}|What is <a> split into <b> parts"
-    ),
-}  # fmt: skip
-
-
-def _solve(sign: str, a: int, b: int) -> str:
-    if sign in "+-":
-        return f"{a} {sign} {b} = {a + b if sign == '+' else a - b}."
-    return f"{a} {sign} {b} is {a * b if sign == 'times' else a // b}."
-
-
-def _numbers(r: random.Random, sign: str) -> tuple[int, int]:
-    if sign == "times":
-        return r.randint(0, 12), r.randint(0, 12)
-    if sign == "divided by":
-        b, q = r.randint(1, 12), r.randint(1, 12)
-        return b * q, b
-    top = r.choice([10, 10, 20, 20, 50, 100])
-    a, b = r.randint(0, top), r.randint(0, top)
-    return (a, b) if sign == "+" else (max(a, b), min(a, b))
-
-
-def _plain_sum(r: random.Random) -> Chat:
-    sign = r.choices(list(_SUMS), [30, 24, 20, 9])[0]
-    a, b = _numbers(r, sign)
-    spelled = max(a, b) <= 20 and r.random() < 0.15
-    values = {"a": _WORDS[a] if spelled else str(a), "b": _WORDS[b] if spelled else str(b)}
-    ask = question(expand(r, _SUMS[sign], values))
-    if ask[-1] == "." and re.search(r"[=\d]\.$", ask) and ask[0].isdigit():
-        ask = ask[:-1]
-    result = {"+": a + b, "-": a - b, "times": a * b, "divided by": a // b if b else 0}[sign]
-    # Follow-ups: another sum, the same kind with other numbers, going on from the result. A result may go on once only.
-    c, d = _numbers(r, sign)
-    mark = sign if sign in "+-" else r.choice([sign, sign, {"times": "x", "divided by": "/"}[sign]])
-    again = expand(
-        r,
-        "{And|And what is|Now|And now|What about|How about|Now do|And how much is|What is|Now do the same with|Then what is|Okay, and|Now try|And then|Next:|}{|} <c> <s> <d>",
-        {"c": str(c), "d": str(d), "s": mark},
-    )
-    e, f = _numbers(r, "+" if sign != "+" else "-")
-    other = "+" if sign != "+" else "-"
-    more: list[Pair] = [
-        (question(again).replace(".", "?"), _solve(sign, c, d)),
-        (
-            question(
-                expand(
-                    r,
-                    "{And|And what is|Now|What about|And how much is|What is|And now} <c> <s> <d>",
-                    {"c": str(e), "d": str(f), "s": other if r.random() < 0.5 else {"+": "plus", "-": "minus"}[other]},
-                )
-            ).replace(".", "?"),
-            _solve(other, e, f),
-        ),
-    ]
-    answers: list[Pair] = []
-    g = r.randint(1, 10)
-    x = r.random()
-    if x < 0.3:
-        plus = "{And plus <g>|Plus <g>|And <g> more|Now add <g>|Add <g> to that|And if I add <g>|Add <g>|And then plus <g>}"
-        answers.append((question(expand(r, plus, {"g": str(g)})).replace(".", "?"), _solve("+", result, g)))
-    elif x < 0.5 and result >= g:
-        minus = (
-            "{And minus <g>|Minus <g>|Now take away <g>|Subtract <g> from that|And if I take away <g>|Take away <g>}"
-        )
-        answers.append((question(expand(r, minus, {"g": str(g)})).replace(".", "?"), _solve("-", result, g)))
-    elif x < 0.65 and result <= 50:
-        answers.append((question(expand(r, "{And double that|Double that|And twice that|Now double it|And two times that|Times two}")), f"Two times {result} is {2 * result}."))  # fmt: skip
-    r.shuffle(more)
-    sure = "{Are you sure|Is that right|Is that correct|Really|Are you certain|Did you check it}?"
-    if not answers and r.random() < 0.15:
-        answers.append((expand(r, sure), f"Yes, I think so: {_solve(sign, a, b)}"))
-    return Chat([ask, _solve(sign, a, b)], "arithmetic", f"I calculate {a} {sign} {b}.", answers=answers, more=more)
-
-
-def _number_facts(r: random.Random) -> Chat:
-    kind = r.choices(["half", "double", "larger", "next", "before", "count", "even"], [6, 6, 10, 8, 5, 3, 4])[0]
-    a = r.randint(0, r.choice([10, 20, 50, 100]))
-    if kind == "half":
-        a = 2 * r.randint(1, 50)
-        ask = expand(
-            r,
-            "{What is|How much is|Tell me|Calculate|What would be|Can you tell me what is} {|the }half of <a>|<a> {cut in half|halved}, what is it|Half of <a>|What do I get when I {halve|cut} <a>{| in half}",
-            {"a": str(a)},
-        )
-        answer = f"Half of {a} is {a // 2}."
-    elif kind == "double":
-        ask = expand(
-            r,
-            "{What is|How much is|Tell me|Calculate} {double|twice|the double of|two times} <a>|Double <a>|Twice <a>|What do I get when I double <a>",
-            {"a": str(a)},
-        )
-        answer = f"Two times {a} is {2 * a}."
-    elif kind == "larger":
-        b = max(0, a + r.choice([-9, -5, -3, -2, -1, 1, 2, 3, 5, 9]))
-        b = b if b != a else a + 1
-        word = r.choice(["larger", "larger", "bigger", "greater", "smaller", "higher", "more", "less"])
-        low = word in ("smaller", "less")
-        pick = min(a, b) if low else max(a, b)
-        values = {"a": str(a), "b": str(b), "w": word}
-        ask = expand(
-            r,
-            "{Which|What|Which number|Which one|Which of the two|What number|Which of these numbers} is <w>{,|:|, } <a> or <b>|Is <a> <w> than <b>|{Can you tell me|Tell me|Do you know|Say} which is <w>, <a> or <b>|What is <w>: <a> or <b>|Which number is <w>, <a> or <b>|Which of <a> and <b> is <w>|Of <a> and <b>, which is <w>",
-            values,
-        )
-        if ask.startswith("Is"):
-            answer = f"Yes, {a} is {word} than {b}." if pick == a else f"No, {b} is {word} than {a}."
-        else:
-            answer = f"{pick} is {word} than {a + b - pick}."
-    elif kind == "next":
-        ask = expand(
-            r,
-            "{What|Which number|What number|Which|Which one|What one} {comes|follows|is|comes right|comes next} after <a>|{Which|What} number follows <a>|What is the next number after <a>|What is the number after <a>|What follows <a>|Which number is next after <a>|Tell me {the number after <a>|what comes after <a>}|Can you tell me what comes after <a>|I counted to <a>. What is next|When I count, what comes after <a>",
-            {"a": str(a)},
-        )
-        answer = f"{a + 1} comes after {a}."
-    elif kind == "before":
-        a += 1
-        ask = expand(
-            r,
-            "{What|Which number|What number} comes before <a>|What is the number before <a>|Which number is right before <a>|Tell me the number before <a>|Can you tell me what comes before <a>",
-            {"a": str(a)},
-        )
-        answer = f"{a - 1} comes before {a}."
-    elif kind == "even":
-        ask = expand(
-            r, "Is <a> {even|odd|an even number|an odd number}|Is <a> even or odd|Even or odd: <a>", {"a": str(a)}
-        )
-        is_even = "even" if a % 2 == 0 else "odd"
-        answer = f"{a} is an {is_even} number." if is_even == "odd" else f"{a} is an even number."
-    else:
-        a = r.randint(3, 12)
-        ask = expand(
-            r,
-            "Count {to|up to|from 1 to|from one to} <a>{|, please| for me}|Can you count {to|from 1 to|up to} <a>|Please count to <a>",
-            {"a": str(a) if r.random() < 0.7 else _WORDS[a]},
-        )
-        answer = ", ".join(map(str, range(1, a + 1))) + "."
-    return Chat([question(ask), answer], "arithmetic", "I think about the numbers.")
-
-
-def _word_problem(r: random.Random) -> Chat:
-    thing, b = r.choice(_THINGS), r.randint(1, 10)
-    a = r.randint(b + 1, b + 12)
-
-    def say(n: int) -> str:
-        return _WORDS[n] if n <= 12 and r.random() < 0.35 else str(n)
-
-    one = {"cookies": "cookie", "candies": "candy"}.get(thing, thing[:-1])
-    values = {"a": say(a), "b": say(b), "t": thing, "n": r.choice(["Tom", "Anna", "My brother", "My sister", "Ben", "A boy", "A girl", "My friend", "Lisa"])}  # fmt: skip
-    if r.random() < 0.55:
-        eat = "|eat" if thing in ("apples", "cookies", "eggs", "oranges", "nuts", "candies", "plums") else ""
-        left = f"{a - b} {thing if a - b != 1 else one} {'is' if a - b == 1 else 'are'} left."
-        ask = expand(
-            r,
-            f"{{I have|There are|I had|I bought|I got|I own|In a box are|On the table are}} <a> <t>{{ and|. I|. Then I|, and I|. Now I}} {{give away|lose|sell|use|take away|drop|lend{eat}}} <b>{{| of them}}. How many {{are left|<t> are left|do I have left|<t> do I have left|do I still have|<t> remain|are still there}}?"
-            f"|<n> has <a> <t> and {{gives away|loses|sells|uses|drops}} <b>. How many are left?|If I have <a> <t> and {{give away|lose|sell|use{eat}}} <b>, how many {{are left|do I have left|<t> are left|remain}}?",
-            values,
-        )
-        return Chat([ask, f"{a} - {b} = {a - b}, so {left}"], "arithmetic", f"{a} minus {b} is {a - b}.")
-    ask = expand(
-        r,
-        "{I have|I had|I own|I bought} <a> <t>{ and|. I|. Then I|, and I} {get|buy|find|receive|am given} <b> more. How many {do I have|<t> do I have|do I have now|do I have in all|are that}?|There are <a> <t> and <b> more. How many are there?|<n> has <a> <t> and gets <b> more. How many are there now?"
-        "|If I have <a> <t> and {get|buy|find} <b> more, how many do I have?|My friend gives me <b> <t>, and I have <a> already. How many do I have?",
-        values,
-    )  # fmt: skip
-    x = f"{a} + {b} = {a + b}, so"
-    answer = f"{x} there are {a + b} {thing}." if "are there" in ask else f"{x} you have {a + b} {thing}."
-    return Chat([ask, answer], "arithmetic", f"{a} plus {b} is {a + b}.")
-
-
-def arithmetic(r: random.Random) -> Chat:
-    return r.choices([_plain_sum, _number_facts, _word_problem], [60, 25, 15])[0](r)
-
 
 # --- stories ----------------------------------------------------------------------------------------------------------------
 
@@ -261,7 +68,11 @@ def story(r: random.Random) -> Chat:
         (question(expand(r, "{What is the moral|What does the story teach|What can I learn from it|What does the story mean|What is the message}")), "It shows that it is good to help each other."),
     ]  # fmt: skip
     r.shuffle(more)
-    another = "{Another one|Another one, please|One more|Tell me another one|Another story|One more story, please|Can you tell me another one|Do you know another story}"
+    if re.search(r"lived|left its home", text):
+        more.append((question(expand(r, "{Where did {it|the <h>|<n>} live|Where was its home|Where does the story take place|Where did that happen|Where was {it|the <h>|<n>}}", {"h": hero, "n": v["N"]})), f"The {hero} lived {v['p']}."))  # fmt: skip
+    more.append((question(expand(r, "{How did it end|How does {it|the story} end|Did it end well|Was {it|the <h>|<n>} happy{| in the end}|Is there a happy end}", {"h": hero, "n": v["N"]})), "It ended well, and they became friends."))  # fmt: skip
+    r.shuffle(more)
+    another = "{|Lovely, |Nice, |Haha, |Great, |Wow, |Okay, |Thanks, |That was nice, |Beautiful, |Sweet, |Good, }{tell me {one more|another|another one|a different one|more|a new one|the next one}|{got|have you got|do you have|do you know} {another|one more|any more|more stories|another one|a different one}|{can|could|may} I {have|hear|get} {another|one more|another one}|one more{| please| story| time}|another{| one| story}{|, please}|{and|now} another{| one}|I {want|would like} {another one|one more|to hear more|more}|a new one{|, please}|more stories{|, please}|please {another|one more|tell one more}|again{|, please}}|{Another one|Another one, please|One more|Tell me another one|Another story|One more story, please|Can you tell me another one|Do you know another story}"
     then = "{What happened then|And then|What happened next|How does it go on|Go on|Continue|What happened after that|And after that}"
     answers = [
         (
@@ -270,6 +81,12 @@ def story(r: random.Random) -> Chat:
         )
     ]
     asides = [(question(expand(r, another)), second)]
+    if r.random() < 0.4:
+        new = r.choice([h for h in [*zoo, *_HEROES] if h != hero])
+        with_hero = "{And|Now|Okay, now|Now tell me|Can you tell me|Tell me|How about|And what about|Do you know|I would like|Please, } one {about|with} <x>{|, please| too}|{Now|And} {a story|another story|another one} {about|with} <x>{|, please}"
+        asides = [
+            (question(expand(r, with_hero, {"x": f"{article(new)} {new}"})), _tell(new, zoo, "first", templates)[0])
+        ]
     return Chat([question(ask), text], "story", f"The user wants a story. I will write a short one about {article(hero)} {hero}.", answers=answers if r.random() < 0.15 else [], more=more, asides=asides)  # fmt: skip
 
 
@@ -281,12 +98,12 @@ def joke(r: random.Random) -> Chat:
     said = [row[1] for row in table("jokes") if row[0] == kind]
     if kind == "joke":
         ask = "{Tell me|Do you know|Give me|Can you tell me|I want to hear|Could you tell me|Say|Let me hear|I need|Know|Please tell me} a {|good |funny |short |silly }joke{|, please}|{Make me laugh|Say something funny|Tell me something funny|Can you make me laugh|Are you funny|Do you have humor|Can you be funny|I want to laugh|A joke, please|Joke|Do you know any jokes|Do you tell jokes|Can you tell jokes|Tell me jokes}"
-        again = "{Another one|Another joke|One more|Another one, please|Tell me another one|Tell me another joke|One more joke, please|Do you know another one|Do you have another one|Again|More|Do you know more jokes|A different one}"
+        again = "{|Haha, |Ha, |Lol, |Good one! |Okay, |Funny! |Nice, |Not bad, |Hm, |Cool, |Hahaha! |Hehe, |That was good. |I liked that. |Very funny! |Great, |Thanks, }{got {another|any more|one more|another one|more}|{do you have|have you got|do you know|is there} {another|another one|one more|any more|more|a better one|more of those}|{tell|give} me {another|one more|another one|a better one|a new one|the next one|a last one}|{can|could|may} I {hear|get|have} {another|one more|another one}|{one last|one more|another|a new|a different} {joke|one}{|, please| please}|{and|now} {another|one more}|the next one{|, please}|more{|, please| jokes|!}|I want {more|to hear another|another one}|again{|, please}|hit me with another one|keep them coming|let me hear {another|one more}|one more time}|{Another one|Another joke|One more|Another one, please|Tell me another one|Tell me another joke|One more joke, please|Do you know another one|Do you have another one|Again|More|Do you know more jokes|A different one}"
         why = "{I do not get it|Why is that funny|I do not understand it|Explain it|What does that mean|That is not funny|Not funny|I do not understand the joke}"
         about = "It is a play with words. Jokes are hard to explain."
     else:
         ask = "{Tell me|Do you know|Give me|Say|I want to hear|Can you tell me|Could you tell me|Please tell me} {something interesting|a fact|something new|a fun fact|an interesting fact|something that I do not know|something surprising|something strange|something funny about nature|a random fact|something about the world}{|, please}|{Surprise me|Teach me something|Amaze me|Teach me something new|Impress me|Fun fact, please|What is something interesting|I want to learn something new|I want to learn something}"
-        again = "{Another one|Another fact|One more|Another one, please|Tell me another one|One more fact, please|Do you know another one|Something else|More|Tell me more|What else}"
+        again = "{|Wow, |Cool, |Okay, |Nice, |Interesting, |Great, |Really? |Haha, |I did not know that. }{got {another|any more|one more|another one|more}|{do you have|have you got|do you know} {another|another one|one more|any more|more}|{tell|give} me {another|one more|another one|a new one|one more fact|more}|one more{|, please| fact}|another {one|fact}{|, please}|{and|now} {another|one more}|more facts{|, please}|keep going|what else is there}|{Another one|Another fact|One more|Another one, please|Tell me another one|One more fact, please|Do you know another one|Something else|More|Tell me more|What else}"
         why = "{Really|Is that true|I did not know that|No way|Are you sure|That is interesting|Wow|How interesting|Amazing}"
         about = "Yes, that is what I learned. But I am a small demo model, so please check it."
     more = [(question(expand(r, why)), about)]
@@ -295,11 +112,11 @@ def joke(r: random.Random) -> Chat:
     r.shuffle(more)
     turns = [question(expand(r, ask)), said[0]]
     x = r.random()
-    if x < 0.35:
+    if x < 0.65:
         turns += [question(expand(r, again)), said[1]]
-        if x < 0.2:
+        if x < 0.45:
             turns += [question(expand(r, again)), said[2]]
-            if x < 0.1:
+            if x < 0.2:
                 turns += [question(expand(r, again)), said[3]]
     return Chat(turns, "joke", "I will tell something short.", more=more)
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from demo_model.model import Layer, Pair, Shape, document_mask, shift
@@ -202,6 +202,8 @@ def main() -> None:
     p.add_argument("--seconds", type=float, required=True, help="for this call")
     p.add_argument("--total", type=float, required=True, help="of the whole schedule")
     p.add_argument("--resume", type=Path)
+    p.add_argument("--init", type=Path, help="weights (safetensors) to begin with instead of random ones")
+    p.add_argument("--begin", type=float, default=0.0, help="where in the schedule to begin, as a share of it")
     p.add_argument("--batch", type=int, default=128, help="rows of 512 on each GPU")
     p.add_argument("--lr", type=float, default=3e-3)
     p.add_argument("--qat-from", type=float, default=0.75)
@@ -224,7 +226,9 @@ def main() -> None:
     pair = Pair(shape).to_device(device)
     named = list(pair.named_parameters())
     optimizer = Optimizer(named, a.lr)
-    used, step = 0.0, 0
+    used, step = a.begin * a.total, 0
+    if a.init:
+        pair.load_state_dict({k: v.float() for k, v in load_file(a.init, device=device).items()})
     if a.resume:
         state = torch.load(a.resume, map_location=device, weights_only=False)
         pair.load_state_dict(state["pair"])

@@ -30,6 +30,7 @@ _OPENERS = (
 )
 _LATER = (
     "{Okay.|OK,|Okay,|And|So,|So|Now|Great.|Great!|Thanks!|Thanks.|Thank you.|Cool.|Interesting.|Nice.|Good.|I see.|Next question:|Another question:|By the way,|Then|Well,|All right."
+    "|Fair enough.|Fair enough,|Right.|Alright,|Alright.|Ha,|Haha.|Lol.|Good to know.|Makes sense.|Got it.|Oh,|Oh okay.|Understood.|Sure.|Ah, I see.|Hmm.|Hm, and|Thanks a lot.|Great, thanks.|Okay, thanks.|Good,|Great,|Cool,|Really?|I did not know that.|That is interesting.|Very good.|Wonderful.|Awesome.|Super.|Just one more thing:|Last question:|One more question:|Quick question:|You know what,|Also,|And also,|Actually,|Wait,|Please,|Sorry,|Never mind."
     "|Fine.|One more thing:|Another thing:|Perfect.|Ah.|Let us talk about something else.|Something else:|Different question:|New topic.|I also want to ask:|Hm.|Aha.|Wow.|But}"
 )
 
@@ -82,12 +83,12 @@ _SHORT = (("I am ", "I'm "), ("What is ", "What's "), ("what is ", "what's "), (
 
 
 _OTHER_WORDS = (
-    ("things", "stuff"), ("kind of", "sort of"), ("kinds of", "sorts of"), ("want to", "wanna"), ("going to", "gonna"), ("yes", "yeah"), ("very", "really"), ("a little", "a tad"), ("good", "decent"),
+    ("things", "stuff"), ("kind of", "sort of"), ("kinds of", "sorts of"), ("want to", "wanna"), ("going to", "gonna"), ("yes", "yeah"), ("very", "really"), ("a little", "a tad"),
     ("tell me", "let me know"), ("mistakes", "errors"), ("mistakes", "wrong things"), ("some", "a few"), ("good way", "nice way"), ("which", "what"), ("people", "folks"), ("mother", "mom"), ("father", "dad"),
-    ("children", "kids"), ("big", "huge"), ("small", "tiny"), ("start", "begin"), ("buy", "get"), ("prepare", "whip up"), ("make", "prepare"), ("cannot", "am unable to"), ("evening", "night"),
-    ("exactly", "precisely"), ("explain", "clarify"), ("problem", "issue"), ("help me", "give me a hand"), ("hard", "tough"), ("difficult", "tricky"), ("also", "too"), ("find", "come up with"), ("need", "require"),
-    ("can you", "could you"), ("do you know", "any clue"), ("how do i", "how does one"), ("how can i", "how might I"), ("how do i", "how would you"), ("what is", "what on earth is"), ("name", "list"), ("another one", "got another"),
-    ("one more", "a further one"), ("are you", "would you be"), ("who are you", "what are you"), ("built", "put together"), ("advice", "pointers"), ("at home", "in my place"), ("good at", "able to do"), ("do you", "do you ever"),
+    ("children", "kids"), ("big", "huge"), ("small", "tiny"), ("start", "begin"), ("buy", "get"), ("prepare", "whip up"), ("make", "prepare"), ("cannot", "am unable to"),
+    ("exactly", "precisely"), ("explain", "clarify"), ("problem", "issue"), ("help me", "give me a hand"), ("hard", "tough"), ("difficult", "tricky"), ("need", "require"),
+    ("can you", "could you"), ("do you know", "any clue"), ("how do i", "how does one"), ("how can i", "how might I"), ("how do i", "how would you"), ("what is", "what on earth is"), ("another one", "got another"),
+    ("one more", "a further one"), ("are you", "would you be"), ("who are you", "what are you"), ("built", "put together"), ("advice", "pointers"), ("at home", "in my place"), ("do you", "do you ever"),
 )  # fmt: skip
 _FILLERS = ["really", "actually", "just", "maybe", "like", "basically", "perhaps", "kind-of", "simply", "please", "then", "exactly", "again", "finally", "even", "always", "also", "still", "only", "probably", "honestly", "roughly", "usually"]  # fmt: skip
 _DROPPED = frozenset(
@@ -139,7 +140,7 @@ def loosened(r: random.Random, text: str) -> str:
 def typed(r: random.Random, text: str, keep_case: bool = False) -> str:
     """As typed by different people: mostly tidy, at times lower case, without a mark, contracted or with a slip."""
     if not keep_case:
-        while r.random() < 0.4 and not re.search(r"\d", text):
+        while r.random() < 0.28 and not re.search(r"\d", text):
             text = loosened(r, text)
     x = r.random() if not keep_case else 0.09 + 0.91 * r.random()
     if keep_case and 0.14 <= x < 0.22:
