@@ -102,7 +102,7 @@ class Frame(QMainWindow):
 
     @Slot()
     def refresh_theme(self) -> None:
-        for part in (self.sidebar, self.header, self.transcript, self.composer):
+        for part in (self.sidebar, self.header, self.find_bar, self.transcript, self.composer):
             part.refresh_theme()
         for view in (self.panel, self.strip):
             view.set_info(self.services.loader.info)

@@ -183,6 +183,10 @@ def scripted(studio: Studio, loader: ScriptedLoader) -> None:
     studio.window.delete_chat()
     studio.take("undo", modes=("dark",))
     studio.window.undo_delete()
+    studio.window.sidebar.search.setText("grinder mill")
+    studio.settle(300)
+    studio.window.sidebar.search.returnPressed.emit()
+    studio.take("search")
     studio.window.new_chat()
     hold.at = 40
     studio.ask("streaming", wait=False)

@@ -67,9 +67,12 @@ class FindBar(QFrame):
 
     def _open(self, items: list[Item]) -> None:
         self._items = items
+        self.refresh_theme()
+        self.show()
+
+    def refresh_theme(self) -> None:
         for name, button in self._buttons.items():
             button.setIcon(icon(name, current().text_soft))
-        self.show()
 
     def _look(self) -> None:
         """Messages with all words, or with any where none has all."""

@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
 from app.store.values import State
-from app.theme.icons import icon
-from app.theme.tokens import LIGHT
+from app.theme.icons import _PATHS, icon
+from app.theme.tokens import DARK, LIGHT
 from app.window import MainWindow
 from tests.unit.app.fakes import FakeLoader
 from tests.unit.app.test_window import ask, idle, type_and_send
@@ -74,3 +74,29 @@ def test_deleting_the_last_message_does_not_speak_of_others(qtbot: QtBot, window
     window.services.chats.delete_message(items[3].id)
     window.services.chats.delete_message(items[1].id)
     assert told == ["Deleted a message", "Deleted a message and what followed it"]
+
+
+def test_the_find_bar_follows_the_theme(qtbot: QtBot, window: MainWindow) -> None:
+    """It kept the icons of the theme in which it was opened, pale grey on white."""
+    ask(qtbot, window, "apples")
+    window.theme.set_mode("dark")
+    window.find_in_chat()
+    window.theme.set_mode("light")
+    assert window.find_bar._buttons["close"].icon().cacheKey() == icon("close", LIGHT.text_soft).cacheKey()
+
+
+def test_no_icon_of_the_window_keeps_another_themes_colour(qtbot: QtBot, window: MainWindow) -> None:
+    """Bug 18, for icons: every button of the open window is drawn as one that was made in the new theme."""
+    ask(qtbot, window, "apples")
+    window.theme.set_mode("dark")
+    window.find_in_chat()
+    dark = {colour: name for name, colour in ((n, getattr(DARK, n)) for n in DARK.__slots__) if colour.startswith("#")}
+    known = {icon(name, colour).cacheKey(): (name, colour) for name in _PATHS for colour in dark}
+    window.theme.set_mode("light")
+    stale = [
+        (button.accessibleName() or button.text(), *known[button.icon().cacheKey()])
+        for button in window.findChildren(QAbstractButton)
+        if button.icon().cacheKey() in known
+    ]
+    both = {getattr(LIGHT, n) for n in LIGHT.__slots__} & set(dark)
+    assert [entry for entry in stale if entry[2] not in both] == []
