@@ -12,7 +12,8 @@ series=3.13
 python=$(command -v "python$series") || fail "Python $series is needed to make the bundle. Install it, then run make again:" \
     "    brew install python@$series"
 work=build/macos
-rm -rf "$work" packaging/macos/build
+# build/lib: what setuptools left of an earlier wheel would go into this one.
+rm -rf "$work" packaging/macos/build build/lib build/bdist.*
 mkdir -p "$work" dist
 
 say "Choosing wheels for the oldest macOS"

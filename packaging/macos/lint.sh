@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=build/macos-lint
 series=3.13
-rm -rf "$work"
+rm -rf "$work" build/lib build/bdist.*
 mkdir -p "$work/info"
 .venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir "$work/own" .
 export PYTHONPATH=packaging
