@@ -12,6 +12,8 @@ from app.theme.icons import icon
 from app.theme.manager import code_font, current, use_class
 from app.theme.tokens import CODE, RADIUS
 
+MEASURED = 1_000
+"""Characters of a line whose width is measured."""
 HEAD = 32
 """Height of the line with the language and Copy, with the border above it."""
 BELOW = 10
@@ -166,7 +168,8 @@ class _Source(Marked, QPlainTextEdit):
             self._widest = 0
         metrics, start = self.fontMetrics(), source.rfind("\n", 0, known) + 1
         for line in source[start:].split("\n"):
-            self._widest = max(self._widest, metrics.horizontalAdvance(line.expandtabs(4)))
+            # Wider than any view is wide enough: a minified file is one line.
+            self._widest = max(self._widest, metrics.horizontalAdvance(line[:MEASURED].expandtabs(4)))
 
     def height_for(self, width: int) -> int:
         """Height of all lines, with the bar below them when the widest has no room."""
