@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from demo_model import clean, corpus, evaluate, grammar, pack, small, subjects
+from demo_model import clean, corpus, evaluate, grammar, kinds, pack, subjects, sums, talks
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
@@ -19,21 +19,19 @@ TARGET = Path(__file__).resolve().parents[3] / "resources" / "demo" / "target"
 @pytest.mark.parametrize(
     "text",
     [
-        "What is an umbrella?",
-        "what's an umbrella",
-        "Please what is the umbrella",
-        "Hi! What is an umbrella?",
-        "WHAT IS UMBRELLA",
-        "Sorry to bother you, I have a question. What is an umbrella?",
+        "What is a pyramid?",
+        "what's a pyramid",
+        "Please what is the pyramid",
+        "Hi! What is a pyramid?",
+        "WHAT IS PYRAMID",
+        "Sorry to bother you, I have a question. What is a pyramid?",
     ],
 )
 def test_a_held_out_prompt_is_recognised_in_other_dress(text: str) -> None:
     assert clean.is_held_out(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["What is a valley?", "Tell me what an umbrella is.", "Hi", "What is an umbrella for?"]
-)
+@pytest.mark.parametrize("text", ["What is a valley?", "Tell me what a pyramid is.", "Hi", "What is a pyramid for?"])
 def test_other_prompts_are_not_held_out(text: str) -> None:
     assert not clean.is_held_out(text)
 
@@ -42,13 +40,10 @@ def test_the_evaluation_sets_do_not_overlap() -> None:
     here = Path(clean.__file__).parent
     more = [clean.normal(p) for p in json.loads((here / "acceptance_prompts.json").read_text())]
     counted = [clean.normal(t) for _, turns in evaluate.dialogues() for t in turns]
-    development, coming = (
-        {clean.normal(p) for group in [*raw["single"].values(), *raw["chats"]] for p in group}
-        for raw in (json.loads((here / f"{name}_prompts.json").read_text()) for name in ("dev", "next"))
-    )
+    raw = json.loads((here / "dev_prompts.json").read_text())
+    development = {clean.normal(p) for group in [*raw["single"].values(), *raw["chats"]] for p in group}
     assert len({*more, *counted}) == len(more) + len(counted)
-    assert not development & {*more, *counted, *coming}
-    assert not coming & {*more, *counted}
+    assert not development & {*more, *counted}
 
 
 def test_the_quality_set_is_70_items() -> None:
@@ -57,7 +52,7 @@ def test_the_quality_set_is_70_items() -> None:
 
 
 def test_no_chat_made_by_rule_holds_an_evaluation_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [subjects.Chat(["What is an umbrella?", "No."], "what is"), subjects.Chat(["Hello", "Hi."], "greeting")]
+    made = [subjects.Chat(["What is a pyramid?", "No."], "what is"), subjects.Chat(["Hello", "Hi."], "greeting")]
     monkeypatch.setattr(corpus, "singles", lambda r: list(made))
     monkeypatch.setattr(corpus, "chain", lambda r, first, rest: first)
     assert [c.turns[0] for c in corpus.build(random.Random(0))] == ["Hello"]
@@ -66,7 +61,7 @@ def test_no_chat_made_by_rule_holds_an_evaluation_prompt(monkeypatch: pytest.Mon
 @given(st.integers(0, 2**32))
 def test_every_scripted_turn_expands_without_leftovers(seed: int) -> None:
     r = random.Random(seed)
-    for name in ("scripts", "self"):
+    for name in ("scripts", "self", "chats"):
         chat = corpus.script(r, name)
         for text in [*chat.turns, *(t for pair in (*chat.answers, *chat.more) for t in pair)]:
             assert text
@@ -75,14 +70,55 @@ def test_every_scripted_turn_expands_without_leftovers(seed: int) -> None:
 
 @given(st.integers(0, 2**32))
 def test_sums_are_right(seed: int) -> None:
-    chat = small.arithmetic(random.Random(seed))
+    chat = sums.arithmetic(random.Random(seed))
     for reply in (chat.turns[1], *(said for _, said in (*chat.answers, *chat.more))):
         if m := re.search(r"(\d+) ([+-]) (\d+) = (\d+)", reply):
             a, b, result = int(m[1]), int(m[3]), int(m[4])
             assert result == (a + b if m[2] == "+" else a - b)
-        elif m := re.fullmatch(r"(\d+) (times|divided by) (\d+) is (\d+)\.", reply):
+        elif m := re.match(r"(\d+) (times|divided by) (\d+) is (\d+)[.,]", reply):
             a, b, result = int(m[1]), int(m[3]), int(m[4])
             assert (a * b == result) if m[2] == "times" else (a == b * result)
+
+
+def test_questions_that_go_on_from_a_result_take_it_further() -> None:
+    r = random.Random(3)
+    for _ in range(200):
+        result = r.randint(0, 40)
+        for _, said in sums._going_on(r, result):
+            numbers = [int(n) for n in re.findall(r"\d+", said)]
+            assert result in numbers[:-1], said
+            result = numbers[-1]
+
+
+@given(st.integers(0, 2**32))
+def test_talks_stay_with_their_subject(seed: int) -> None:
+    r = random.Random(seed)
+    trip = talks.trip(r)
+    packing = [said for said in [trip.turns[1], *(b for _, b in trip.more)] if said.startswith("For ")]
+    assert packing
+    where = {said[4:].split(", take")[0].removeprefix("your ") for said in packing}
+    assert len(where) == 1
+    assert where.pop() in trip.turns[0].replace("My ", "my ")
+    dish = talks.cook(r).answers[0][1].removeprefix("Good choice! Do you want to know how to make ").rstrip("?")
+    assert dish in talks.dishes()
+    for chat in (trip, talks.cook(r), talks.pet(r)):
+        for text in [*chat.turns, *(t for pair in (*chat.answers, *chat.more, *chat.asides) for t in pair)]:
+            assert text
+            assert not set(text) & set("{}|<>")
+
+
+def test_a_trouble_stands_for_its_task_and_every_one_has_a_task() -> None:
+    tasks = {row[0]: row for row in subjects.table("howto")}
+    assert set(subjects.problems()) <= set(tasks)
+    for name in subjects.problems():
+        for seed in range(20):
+            told = subjects.problem(random.Random(seed), tasks[name], "How?")
+            assert not set(told) & set("{}|<>"), told
+
+
+def test_other_names_of_a_list_belong_to_one() -> None:
+    plurals = [row[1] for row in subjects.table("lists")]
+    assert set(kinds.other_names()) <= set(plurals)
 
 
 def test_a_wording_with_a_missing_brace_is_refused() -> None:
