@@ -13,7 +13,7 @@ from app.chat.chatsettings import ChatSettingsDialog
 from app.chat.item import Item
 from app.chat.rehearsal import rehearse
 from app.chat.templates import TemplateDialog, TemplateMenu
-from app.filewindow import FileWindow
+from app.findwindow import FindWindow
 from app.licences import LicencesDialog
 from app.services import Services
 from app.store import Draft
@@ -22,7 +22,7 @@ from app.theme import Theme
 from engine import WhenFull
 
 
-class MainWindow(FileWindow):
+class MainWindow(FindWindow):
     """Connects the parts. All decisions are in `Chats`, `Generations` and `ModelLoader`."""
 
     def __init__(self, services: Services, theme: Theme, *, crash_log: Path | None = None) -> None:
@@ -50,7 +50,7 @@ class MainWindow(FileWindow):
         chats, generations = self.services.chats, self.services.generations
         self.sidebar.chosen.connect(chats.open)
         self.sidebar.new_chat.connect(self.new_chat)
-        self.sidebar.searched.connect(self._on_search)
+        self.sidebar.searched.connect(self.on_search)
         self.sidebar.rename.connect(self._rename)
         self.sidebar.delete.connect(chats.delete_conversation)
         self.sidebar.settings.connect(self.open_settings)
@@ -81,7 +81,7 @@ class MainWindow(FileWindow):
         self.toast.acted.connect(chats.undo)
         chats.list_changed.connect(self.show_list)
         chats.opened.connect(self._on_opened)
-        chats.located.connect(self._on_located)
+        chats.located.connect(self.on_located)
         chats.appended.connect(self._on_appended)
         chats.draft_changed.connect(self._on_draft)
         chats.sent.connect(self.composer.clear)
@@ -140,10 +140,6 @@ class MainWindow(FileWindow):
             for view in (self.panel, self.strip):
                 view.tick()
 
-    @Slot(int)
-    def _on_located(self, message: int) -> None:
-        self.find_bar.show_hit(self.transcript.items, self.services.chats.search, message)
-
     @Slot(object)
     def _on_appended(self, item: Item) -> None:
         self.transcript.append(item)
@@ -181,11 +177,6 @@ class MainWindow(FileWindow):
     @Slot()
     def _on_typed(self) -> None:
         self.services.chats.note_draft(self.composer.draft())
-
-    @Slot(str)
-    def _on_search(self, text: str) -> None:
-        self.services.chats.search = text
-        self.show_list()
 
     @Slot(int)
     def _copy(self, message: int) -> None:
@@ -251,18 +242,6 @@ class MainWindow(FileWindow):
         replies = [item for item in self.transcript.items if item.role == "assistant"]
         if replies:
             self._copy(replies[-1].id)
-
-    @Slot()
-    def find_in_chat(self) -> None:
-        if self.stack.currentWidget() is self.transcript:
-            self.find_bar.open_for(self.transcript.items)
-
-    @Slot()
-    def search_chats(self) -> None:
-        self.want_sidebar = True
-        self.fold()
-        self.sidebar.search.setFocus()
-        self.sidebar.search.selectAll()
 
     @Slot()
     def rename_chat(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, Signal, Slot
 
@@ -17,9 +18,11 @@ from app.chat.trace import Trace, unpack
 from app.errorcard import as_dict
 from app.settings import Settings
 from app.store import Conversation, Draft, Repository, StoredMessage, StoreError
+from app.store.hits import located
 from app.store.repository import NEW_CHAT, title_from
-from app.store.search import words
 from engine import WhenFull
+
+Read = TypeVar("Read")
 
 
 class Chats(QObject):
@@ -72,25 +75,23 @@ class Chats(QObject):
     # asking
 
     def conversations(self) -> list[Conversation]:
+        return self._read(lambda: self._store.conversations(self.search), [])
+
+    def _read(self, ask: Callable[[], Read], otherwise: Read) -> Read:
+        """What the store says; `otherwise`, and told, when it cannot be read."""
         try:
-            return self._store.conversations(self.search)
+            return ask()
         except StoreError as error:
             self.failed.emit(as_dict(error))
-            return []
+            return otherwise
 
     def conversation(self) -> Conversation | None:
         return self._store.conversation(self.current) if self.current else None
 
     def items(self) -> list[Item]:
         """The visible branch. A reply that is being written is ahead of the store."""
-        if not self.current:
-            return []
-        try:
-            path = self._store.path(self.current)
-        except StoreError as error:
-            self.failed.emit(as_dict(error))
-            return []
-        receipts = self._store.last_receipts(self.current)
+        path: list[StoredMessage] = self._read(lambda: self._store.path(self.current), [])
+        receipts = self._store.last_receipts(self.current) if path else {}
         return [self._item(message, receipts.get(message.id)) for message in path]
 
     def _item(self, message: StoredMessage, receipt: dict[str, Any] | None) -> Item:
@@ -135,25 +136,12 @@ class Chats(QObject):
         self.save_draft()
         self._end_edit()
         self.current = number
-        hit = self._locate() if self.search.strip() and number else None
+        # The branch that is being written stays.
+        hit = self._read(lambda: located(self._store, number, self.search, stay=self.busy), None)
         self.opened.emit(True)
         self._restore_draft()
         if hit is not None:
             self.located.emit(hit)
-
-    def _locate(self) -> int | None:
-        """The message that the search is about; its branch becomes the visible one."""
-        visible = {item.id for item in self.items()}
-        try:
-            hit = self._store.best_hit(self.current, words(self.search), visible)
-            if hit is not None and hit not in visible:
-                if self.busy:  # the branch that is being written stays
-                    return None
-                self._store.reveal(hit)
-        except StoreError as error:
-            self.failed.emit(as_dict(error))
-            return None
-        return hit
 
     @Slot()
     def new_chat(self) -> None:
@@ -273,11 +261,7 @@ class Chats(QObject):
 
     def trace_of(self, message: int) -> Trace | None:
         """Which text of a reply came of which round; None when that was not kept."""
-        try:
-            return unpack(self._store.trace(message))
-        except StoreError as error:
-            self.failed.emit(as_dict(error))
-            return None
+        return self._read(lambda: unpack(self._store.trace(message)), None)
 
     @Slot()
     def regenerate_last(self) -> None:

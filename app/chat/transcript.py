@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
-from PySide6.QtCore import QElapsedTimer, QEvent, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QScrollBar, QWidget
+from PySide6.QtCore import QElapsedTimer, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QScrollBar, QWidget
 
+from app.chat.canvas import Canvas
 from app.chat.column import Column
 from app.chat.item import Item
 from app.chat.message import MessageView
 from app.chat.pill import Pill
-from app.chat.reply import ReplyView
 from app.chat.trace import Trace
 from app.chat.views import Views
-from app.theme.manager import current
 from app.theme.tokens import COLUMN_WIDTH, GAP_24
 
 MIN_WAIT_MS = 5
@@ -29,7 +28,7 @@ NEAR_BOTTOM = 24
 """Pixels from the end within which the view counts as at the end."""
 
 
-class Transcript(QAbstractScrollArea):
+class Transcript(Canvas):
     """Shows a list of Items. Follows the end only while the user is there."""
 
     copy = Signal(int)
@@ -43,21 +42,14 @@ class Transcript(QAbstractScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("transcript")
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Conversation")
-        # Opaque, so that what moves can be moved on screen instead of being drawn again.
-        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self._column = Column()
         self._views = Views(self.viewport(), self._connect)
         self._follow = True
         self._placing = False
         self._width = 0
-        self._words: tuple[str, ...] = ()
         self._sought: int | None = None
         self._waiting: set[int] = set()
-        self._trace_of: Callable[[int], Trace | None] | None = None
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.timeout.connect(self.draw_now)
@@ -174,26 +166,13 @@ class Transcript(QAbstractScrollArea):
 
     def show_marks(self, trace_of: Callable[[int], Trace | None] | None) -> None:
         """Mark on replies which round each token came of. trace_of: asked for each of them; None stops marking."""
-        self._trace_of = trace_of
-        for _, view in self._views:
-            self._mark(view)
+        self._views.show_marks(trace_of)
         self._column.doubt_all()
         self._place()
 
-    def _mark(self, view: MessageView) -> None:
-        if isinstance(view, ReplyView):
-            ask = self._trace_of
-            known = view.item.trace
-            if ask is not None and known is None:
-                known = ask(view.item.id)
-            view.show_marks(known, on=ask is not None)
-
     def refresh_theme(self) -> None:
         self._pill.refresh_theme()
-        self._views.forget_resting()
-        for _, view in self._views:
-            view.refresh_theme()
-            view.mark_words(self._words)
+        self._views.refresh_theme()
         self._column.doubt_all()
         self._place()
 
@@ -231,9 +210,7 @@ class Transcript(QAbstractScrollArea):
     @Slot(list)
     def mark_words(self, words: list[str]) -> None:
         """Mark words wherever they are in the chat; none marks nothing."""
-        self._words = tuple(words)
-        for _, view in self._views:
-            view.mark_words(self._words)
+        self._views.mark_words(words)
 
     # layout
 
@@ -295,7 +272,7 @@ class Transcript(QAbstractScrollArea):
             if view is None:
                 if made >= least and perf_counter() >= until:
                     continue
-                view, made = self._make(item), made + 1
+                view, made = self._views.make(item), made + 1
             changed |= self._column.set_height(index, view.height_for(width))
         return changed
 
@@ -353,13 +330,6 @@ class Transcript(QAbstractScrollArea):
         bar = self.verticalScrollBar()
         self._pill.show_when(not self._follow and bar.maximum() - bar.value() > NEAR_BOTTOM)
 
-    def _make(self, item: Item) -> MessageView:
-        view = self._views.make(item)
-        view.mark_words(self._words)
-        if self._trace_of is not None:
-            self._mark(view)
-        return view
-
     def _connect(self, view: MessageView) -> None:
         for name in ("copy", "again", "edit", "delete", "check", "branch", "act"):
             getattr(view, name).connect(getattr(self, name))
@@ -376,26 +346,9 @@ class Transcript(QAbstractScrollArea):
         self._sought = None
         self._place()
 
-    def scrollContentsBy(self, dx: int, dy: int) -> None:
-        # Placed by `_place`; Qt must not move the children as well.
-        return
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self.viewport())
-        painter.fillRect(event.rect(), QColor(current().bg))
-        painter.end()
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._place()
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.LayoutRequest:
-            return True
-        return super().viewportEvent(event)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        self.verticalScrollBar().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         bar = self.verticalScrollBar()

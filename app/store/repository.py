@@ -10,8 +10,8 @@ from typing import Any
 
 from app.store import attachments
 from app.store.database import Database
+from app.store.hits import Hits
 from app.store.search import condition
-from app.store.tree import Tree
 from app.store.values import Conversation, Draft, Template
 
 TITLE_LENGTH = 60
@@ -20,7 +20,7 @@ NEW_CHAT = 0
 """Key of the draft of the chat that does not exist yet."""
 
 
-class Repository(Tree):
+class Repository(Hits):
     """Everything the window keeps about chats. Every method is one transaction; all raise StoreError."""
 
     def __init__(self, database: Database) -> None:

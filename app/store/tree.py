@@ -6,13 +6,12 @@ import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from app.store import segments as codec
 from app.store.attachments import Attachment, from_json, to_json
 from app.store.database import Database, StoreError
-from app.store.search import count
 from app.store.values import Reply, State, StoredMessage
 from engine import Segment
 
@@ -68,40 +67,6 @@ class Tree:
         )
         replies = self._replies(rows[0]["conversation_id"], segments=True) if rows else {}
         return [_message(row, 1, 1, replies.get(row["id"])) for row in rows]
-
-    def best_hit(self, conversation: int, wanted: Sequence[str], visible: Collection[int]) -> int | None:
-        """The message with most of the words; of equals a visible one, then the newest. None when all have none."""
-        rows = self.db.rows(
-            "SELECT id, content, attachments FROM message WHERE conversation_id = ? AND deleted_at IS NULL",
-            conversation,
-        )
-        scores = [(count(row["content"] + row["attachments"], wanted), row["id"] in visible, row["id"]) for row in rows]
-        # What follows a deleted message went with it.
-        for score, _, number in sorted(scores, reverse=True):
-            if score and self._reachable(number):
-                return int(number)
-        return None
-
-    def _up(self, message: int) -> list[sqlite3.Row]:
-        """A message and what it follows, up to the root."""
-        return self.db.rows(
-            """WITH RECURSIVE up(id, depth) AS (
-                   VALUES (?, 0) UNION ALL
-                   SELECT m.parent_id, depth + 1 FROM message m JOIN up ON m.id = up.id WHERE m.parent_id IS NOT NULL)
-               SELECT m.id, m.parent_id, m.conversation_id, m.deleted_at
-               FROM message m JOIN up ON m.id = up.id ORDER BY depth""",
-            message,
-        )
-
-    def _reachable(self, message: int) -> bool:
-        return all(row["deleted_at"] is None for row in self._up(message))
-
-    def reveal(self, message: int) -> None:
-        """Make the branch that has a message the visible one."""
-        rows = self._up(message)
-        with self.db.write() as tx:
-            for row in rows:
-                _activate(tx, row["conversation_id"], row["parent_id"], row["id"])
 
     def _siblings(self, row: sqlite3.Row) -> list[int]:
         found = self.db.rows(
@@ -253,7 +218,7 @@ class Tree:
             return message
         target = siblings[max(0, min(len(siblings) - 1, siblings.index(message) + step))]
         with self.db.write() as tx:
-            _activate(tx, row["conversation_id"], row["parent_id"], target)
+            activate(tx, row["conversation_id"], row["parent_id"], target)
         return target
 
     def delete_message(self, message: int) -> None:
@@ -306,7 +271,7 @@ class Tree:
             (uuid.uuid4().hex, conversation, parent, role, content, state, now, attachments),
         )
         number = int(cursor.lastrowid or 0)
-        _activate(tx, conversation, parent, number)
+        activate(tx, conversation, parent, number)
         tx.execute("UPDATE conversation SET updated_at = ? WHERE id = ?", (now, conversation))
         return number
 
@@ -317,7 +282,7 @@ class Tree:
         return found
 
 
-def _activate(tx: sqlite3.Connection, conversation: int, parent: int | None, child: int) -> None:
+def activate(tx: sqlite3.Connection, conversation: int, parent: int | None, child: int) -> None:
     if parent is None:
         tx.execute("UPDATE conversation SET active_root_id = ? WHERE id = ?", (child, conversation))
     else:

@@ -164,4 +164,4 @@ def test_find_in_chat_takes_several_words(qtbot: QtBot, window: MainWindow) -> N
     assert window.find_bar.count.text() == "message 2 of 2"
     assert set(marked(drawn(qtbot, window, item.id))) == {"apples", "pears"}
     window.new_chat()
-    assert window.transcript._words == ()
+    assert window.transcript._views.words == ()
