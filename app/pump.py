@@ -1,4 +1,4 @@
-"""Brings the engine's events to the GUI thread, in batches 40 ms apart, only while there are any."""
+"""Brings the engine's events to the GUI thread, in batches 50 ms apart, only while there are any."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.worker import EngineThread
 
-INTERVAL_MS = 40
+INTERVAL_MS = 50
 BATCH = 4000
 """Most events per batch: about 20 ms of work, so that a very fast engine cannot hold the GUI thread."""
 
