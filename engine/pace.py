@@ -23,8 +23,10 @@ DECAY = 0.95
 """Weight that an observation keeps per further round: a memory of about 20 rounds."""
 MARGIN = 1.03
 """A width must promise 3 % more tokens per millisecond than the present one to replace it."""
+FIRST_LOOK = 24
+"""Classic tokens before the first look at speculation, for a pair of which nothing is known but a guess."""
 PARKED_TOKENS = 96
-"""Classic tokens between two looks at speculation while parked."""
+"""Classic tokens between two looks at speculation while parked, over as many replies as it takes."""
 LOOK_ROUNDS = 3
 """Speculative rounds of one such look: enough to refresh the costs, cheap beside 96 tokens."""
 CLASSIC_AFTER = 12
@@ -118,7 +120,7 @@ class Pace:
         self._speculation = Speculation.ON
         self._limit = 3
         self._width = 0  # 0: not decided yet in this reply
-        self._parked_for = 0
+        self._until_look = FIRST_LOOK if known is None else PARKED_TOKENS
         self._look = 0
         self._classic_look = 0
         self._until_classic = float(CLASSIC_AFTER)
@@ -129,7 +131,7 @@ class Pace:
     def begin(self, speculation: Speculation, block_size: int) -> None:
         """A new reply. Acceptance and costs are kept; the width is decided afresh."""
         self._speculation, self._limit = speculation, block_size
-        self._width, self._look, self._parked_for = 0, 0, 0
+        self._width, self._look = 0, 0
         self._classic_look, self._looked, self._pipelined = 0, [], False
         allowed = self._allowed()
         if speculation is Speculation.ALWAYS and allowed:
@@ -173,12 +175,13 @@ class Pace:
             self.acceptance.observe(round_)
             self._look = max(0, self._look - 1)
             self._until_classic -= 1
+            self._until_look = PARKED_TOKENS
         elif self._classic_look > 0:
             self._end_classic_look()
         elif self._width == 1:
-            self._parked_for += 1
-            if self._parked_for >= PARKED_TOKENS:
-                self._parked_for, self._look = 0, LOOK_ROUNDS
+            self._until_look -= 1
+            if self._until_look <= 0:
+                self._until_look, self._look = PARKED_TOKENS, LOOK_ROUNDS
 
     def _end_classic_look(self) -> None:
         """One step of a look is done. After the last one its median replaces the cost: it was seldom seen before."""
@@ -245,4 +248,4 @@ class Pace:
                     f"{gain * costs.round_ms(1) / milliseconds:.2f}x classic; the best of {len(allowed)} block sizes.",
                 )
             )
-        self._width, self._parked_for = width, 0
+        self._width = width

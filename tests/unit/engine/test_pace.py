@@ -199,3 +199,25 @@ def test_looks_at_classic_become_rarer_the_further_speculation_is_ahead() -> Non
         return sum(w == 1 for w in widths)
 
     assert 0 < looks(0.02) < looks(0.4) / 3
+
+
+def test_short_replies_do_not_keep_it_parked_for_good() -> None:
+    """Bug: each reply began to count anew, so a chat of replies under 96 tokens never looked at speculation again."""
+    real = Costs({1: 38.0, 2: 58.0, 3: 77.0, 4: 90.0, 5: 105.0}, 2.0, 4.0)
+    pace, seen = Pace(deepcopy(real), WIDTHS), []
+    for reply in range(30):
+        pace.begin(Speculation.ON, 5)
+        seen += simulate(pace, real, 0.97, 20, seed=reply)[1]
+    assert seen[0] == 1, "the guess of 0.6 parks it"
+    assert sum(w > 1 for w in seen) > 20
+    assert seen[-1] > 1
+
+
+def test_a_look_while_parked_comes_soon_only_for_a_stranger() -> None:
+    def first_look(known: float | None) -> int:
+        pace = Pace(costs(1.0), WIDTHS, known)
+        pace.begin(Speculation.ON, 3)
+        _, widths = simulate(pace, costs(1.0), 0.5, 300)
+        return next(n for n, width in enumerate(widths) if width > 1)
+
+    assert first_look(None) < 30 < 90 < first_look(0.5) < 110
