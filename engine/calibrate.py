@@ -56,19 +56,17 @@ def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Co
 
 def _few(target: Target, drafter: Drafter, line: Line, width: int, deadline: float) -> list[Round]:
     """Up to `ROUNDS` rounds of one width; at least two, of which the first does not count."""
-    never, done = threading.Event(), 0
+    never, rounds = threading.Event(), list[Round]()
 
     def enough() -> bool:
-        return done > ROUNDS or (done > 1 and perf_counter() > deadline)
+        return len(rounds) > ROUNDS or (len(rounds) > 1 and perf_counter() > deadline)
 
     loop: Iterator[Round]
     if width == 1:
         loop = classic(target, line, never, enough)
     else:
         loop = speculative(target, drafter, line, never, lambda: 1 if enough() else width, detailed=True)
-    rounds = []
-    for round_ in loop:
-        done += 1
+    for round_ in loop:  # not extend: `enough` looks at them on the way
         rounds.append(round_)
     return rounds[1:]
 

@@ -192,10 +192,6 @@ class Pace:
             lead = self._rate(self._width, self.costs) * self.costs.round_ms(1)
             self._until_classic = CLASSIC_EVERY * max(1.0, lead) ** 2
 
-    def leave_classic(self) -> bool:
-        """Whether classic decode should hand over to the speculative loop now."""
-        return self._look > 0 or self.next_width() > 1
-
     @property
     def parked(self) -> bool:
         """Whether classic steps are being done because nothing beats them."""

@@ -7,17 +7,16 @@ from statistics import median
 from time import perf_counter
 
 
-def median_ms(run: Callable[[], object], repeats: int = 5, deadline: float | None = None) -> float:
+def median_ms(run: Callable[[], object], repeats: int = 5) -> float:
     """Median milliseconds of `run` after one warm-up.
 
     Args:
         run: must wait for its own work.
         repeats: runs that count.
-        deadline: `perf_counter` time after which no further run starts; at least one counts.
     """
     run()
     times: list[float] = []
-    while len(times) < repeats and (not times or deadline is None or perf_counter() < deadline):
+    for _ in range(repeats):
         started = perf_counter()
         run()
         times.append((perf_counter() - started) * 1e3)

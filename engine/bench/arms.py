@@ -22,7 +22,7 @@ from engine.bench.rig import Rig
 from engine.bench.sample import Sample
 from engine.bench.tally import drafts, forwards, products
 from engine.bench.widths import FixedWidth, PacedWidths, RandomWidths, Widths
-from engine.decode import Line, classic, speculative
+from engine.decode import Line, loops
 from engine.decode.prefill import Interrupted
 from engine.drafter import HeadState
 from engine.events import EndReason, PrefillProgress, ReplyStats, Round
@@ -31,6 +31,7 @@ from engine.exactness.ladder import Candidate, try_on
 from engine.pace import Pace
 from engine.request import Sampler, Speculation
 from engine.sampling import Chooser
+from engine.target import Rows, TargetState
 from engine.telemetry.stats import StatsBuilder
 
 Run = Callable[[Prompt, threading.Event], Sample]
@@ -170,13 +171,17 @@ def begin(rig: Rig, task: Task, prompt: Prompt, stop: threading.Event, *, follow
     follow: a head follows. What it was told in the prefill waits in it.
     """
     state, told, rows = rig.restored(rig.boundary(prompt, stop))
-    head = HeadState.restored(told) if follow else None
     chooser = Chooser(task.sampler, task.seed, rig.target.vocab_size, prompt.tokens)
+    return first_chosen(state, HeadState.restored(told) if follow else None, rows, chooser, task.tokens)
+
+
+def first_chosen(state: TargetState, head: HeadState | None, rows: Rows, chooser: Chooser, tokens: int) -> Line:
+    """A reply of `tokens` tokens, on past any end, whose first one is chosen from `rows`, the prompt's last."""
     chosen = chooser.row(rows.logits[0], state.length)
     chooser.emit(chosen)
     if head is not None:
         head.tell(chosen, rows.hidden)
-    return Line(state, head, chooser, _budget(task.tokens - 1), token(chosen))
+    return Line(state, head, chooser, _budget(tokens - 1), token(chosen))
 
 
 def _budget(tokens: int) -> Callable[[int], EndReason | None]:
@@ -193,13 +198,10 @@ def _budget(tokens: int) -> Callable[[int], EndReason | None]:
 def _decode(
     rig: Rig, line: Line, drafter: str | None, widths: Widths, stop: threading.Event, detailed: bool
 ) -> list[Round]:
-    """The engine's two loops, handing over to each other where the width crosses 1."""
+    """Every round of a reply, at the widths asked for."""
     rounds: list[Round] = []
-    while line.ended is None and not stop.is_set():
-        if drafter is not None and widths.now > 1:
-            loop = speculative(rig.target, rig.drafters[drafter], line, stop, lambda: widths.now, detailed)
-        else:
-            loop = classic(rig.target, line, stop, lambda: widths.now > 1)
+    head = rig.drafters[drafter] if drafter is not None else None
+    for loop in loops(rig.target, head, line, stop, lambda: widths.now, detailed):
         for round_ in loop:
             rounds.append(round_)
             widths.advance(round_)

@@ -12,13 +12,14 @@ import mlx.core as mx
 from mlx.utils import tree_flatten
 
 from engine import backend as backends
-from engine.arrays import token, token_array
+from engine.arrays import token_array
+from engine.bench.arms import first_chosen
 from engine.bench.statistics import Spread, spread
 from engine.bench.synthetic import random_head, random_target
 from engine.calibrate import measure_costs
 from engine.decode import Line, classic, paced, prefill, speculative
 from engine.drafter import Drafter, HeadState
-from engine.events import DrafterInfo, EndReason, Notice, ReplyStats, Round
+from engine.events import DrafterInfo, Notice, ReplyStats, Round
 from engine.exactness import ladder
 from engine.pace import Pace
 from engine.request import Sampler, Speculation
@@ -93,18 +94,7 @@ class Bench:
         state.restore(self._boundary)
         head = HeadState.restored(self._told) if follow else None
         chooser = Chooser(Sampler(), 0, self.target.vocab_size, ())
-        chosen = chooser.row(self._rows.logits[0], state.length)
-        chooser.emit(chosen)
-        if head is not None:
-            head.tell(chosen, self._rows.hidden)
-        left = self.tokens - 1
-
-        def ends(_: int) -> EndReason | None:
-            nonlocal left
-            left -= 1
-            return EndReason.BUDGET if left <= 0 else None
-
-        return Line(state, head, chooser, ends, token(chosen))
+        return first_chosen(state, head, self._rows, chooser, self.tokens)
 
     def run(self, arm: str, *, detailed: bool = False) -> Run:
         line = self.line(follow=arm != CLASSIC)

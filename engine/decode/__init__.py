@@ -2,8 +2,8 @@
 
 from engine.decode.classic import classic
 from engine.decode.line import Line
-from engine.decode.paced import paced
+from engine.decode.paced import loops, paced
 from engine.decode.prefill import prefill, replay
 from engine.decode.speculative import speculative
 
-__all__ = ["Line", "classic", "paced", "prefill", "replay", "speculative"]
+__all__ = ["Line", "classic", "loops", "paced", "prefill", "replay", "speculative"]

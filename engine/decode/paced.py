@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from engine.decode.classic import classic
@@ -15,20 +15,39 @@ from engine.pace import Pace
 from engine.target import Target
 
 
-def paced(
-    target: Target, drafter: Drafter | None, line: Line, stop: threading.Event, pace: Pace, detailed: bool
-) -> Iterator[Round | Notice]:
-    """Alternate between the two loops as the pace decides, until the reply ends or `stop` is set.
+def loops(
+    target: Target,
+    drafter: Drafter | None,
+    line: Line,
+    stop: threading.Event,
+    next_width: Callable[[], int],
+    detailed: bool,
+) -> Iterator[Iterator[Round]]:
+    """The loops that write a reply, one after the other: they hand over where `next_width` crosses 1.
+
+    Each must be read to its end before the next is asked for. Until the reply ends or `stop` is set.
 
     Args:
-        pace: begun for this reply; it learns from every round and tells its decisions.
+        next_width: rows of the next round, asked before each one; without a drafter every round has one row.
         detailed: synchronise between the stages of a speculative round.
     """
     while line.ended is None and not stop.is_set():
-        if drafter is not None and pace.next_width() > 1:
-            rounds = speculative(target, drafter, line, stop, pace.next_width, detailed)
+        if drafter is not None and next_width() > 1:
+            yield speculative(target, drafter, line, stop, next_width, detailed)
         else:
-            rounds = classic(target, line, stop, pace.leave_classic)
+            yield classic(target, line, stop, lambda: next_width() > 1)
+
+
+def paced(
+    target: Target, drafter: Drafter | None, line: Line, stop: threading.Event, pace: Pace, detailed: bool
+) -> Iterator[Round | Notice]:
+    """Alternate between the two loops as the pace decides.
+
+    Args:
+        pace: begun for this reply; it learns from every round and tells its decisions.
+        detailed: see `loops`.
+    """
+    for rounds in loops(target, drafter, line, stop, pace.next_width, detailed):
         yield from pace.take_notices()
         for round_ in rounds:
             pace.observe(round_)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from engine.selftest.check import Outcome, Result
 from engine.telemetry.environment import conditions, environment
+from engine.telemetry.schema import without_home
 
 VERSION = 1
 """Of the JSON. Rises when a field changes its meaning or goes away."""
@@ -96,18 +95,6 @@ def closing(report: Report) -> list[str]:
     told.append(": ".join(part for part in (f"{len(failed)} FAILED", ", ".join(failed)) if part))
     lines = [f"{len(report.results)} checks in {report.seconds:.0f} s: {', '.join(told)}"]
     return lines if not report.apart else [*lines, f"Not every check ran in a process of its own: {report.apart}"]
-
-
-def without_home(value: Any) -> Any:
-    """The same with the home folder as `~` in every text: a report is sent to strangers."""
-    home = str(Path.home()).rstrip("/")
-    if isinstance(value, str):
-        return re.sub(rf"(?<![\w.~-]){re.escape(home)}(?![\w.-])", "~", value) if home else value
-    if isinstance(value, dict):
-        return {key: without_home(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_home(part) for part in value]
-    return value
 
 
 def _wrapped(first: str, rest: str, text: str) -> list[str]:

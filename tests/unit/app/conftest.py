@@ -19,7 +19,8 @@ from shiboken6 import isValid
 
 from app import paths
 from app.application import make_qt
-from app.chat import transcript
+from app.chat import transcript as transcripts
+from app.chat.transcript import Transcript
 from app.services import Services
 from app.settings.table import Settings
 from app.store import Database, Repository
@@ -53,7 +54,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """All messages in view are made at once, however slow the machine; how they are made in turns has its own test."""
-    monkeypatch.setattr(transcript, "MAKE_MS", 1e6)
+    monkeypatch.setattr(transcripts, "MAKE_MS", 1e6)
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +92,17 @@ def store(tmp_path: Path) -> Iterator[Repository]:
     database = Database(tmp_path / "chats.db")
     yield Repository(database)
     database.close()
+
+
+@pytest.fixture
+def transcript(qtbot: QtBot) -> Transcript:
+    """An empty one on screen."""
+    made = Transcript()
+    qtbot.addWidget(made)
+    made.resize(800, 600)
+    made.show()
+    qtbot.waitExposed(made)
+    return made
 
 
 @pytest.fixture

@@ -35,13 +35,9 @@ def theme(qapp: QApplication) -> Iterator[Theme]:
 
 
 @pytest.fixture
-def transcript(qtbot: QtBot, theme: Theme) -> Transcript:
-    made = Transcript()
-    qtbot.addWidget(made)
-    made.resize(800, 600)
-    made.show()
-    qtbot.waitExposed(made)
-    return made
+def transcript(theme: Theme, transcript: Transcript) -> Transcript:
+    """In the light theme."""
+    return transcript
 
 
 def settle(transcript: Transcript) -> None:

@@ -29,16 +29,6 @@ def turns(count: int) -> list[Item]:
     ]
 
 
-@pytest.fixture
-def transcript(qtbot: QtBot) -> Transcript:
-    made = Transcript()
-    qtbot.addWidget(made)
-    made.resize(800, 600)
-    made.show()
-    qtbot.waitExposed(made)
-    return made
-
-
 def stream(transcript: Transcript, item: Item, words: int) -> None:
     for n in range(words):
         item.content += f"word {n} " + ("\n\n" if n % 9 == 8 else "")

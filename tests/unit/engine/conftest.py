@@ -31,11 +31,12 @@ def tiny_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="session")
-def pair(tiny_folders: tuple[Path, Path]) -> Iterator[Pair]:
+def pair(tiny_folders: tuple[Path, Path]) -> Pair:
     """The tiny pair, packed weights in float32 activations, drafter quantized."""
+    # The policy is of this load alone: other tests must not depend on which of them ran before.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PACENOTE_COMPUTE", "float32")
-        yield load_tiny(*tiny_folders)
+        return load_tiny(*tiny_folders)
 
 
 @pytest.fixture(scope="module")
