@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.decode import classic, replay, speculative
+from engine.decode import classic, loops, replay, speculative
 from engine.decode.speculative import count_accepted
-from engine.events import EndReason
+from engine.events import EndReason, Round
 from engine.loading import Pair
 from engine.request import Sampler
 from engine.target import Rows, TargetState
-from tests.support.rig import Rig, state_bytes
+from tests.support.rig import NEVER, Rig, state_bytes
 
 SAMPLERS = st.sampled_from(
     [
@@ -47,6 +47,20 @@ def test_any_widths_give_the_tokens_and_caches_of_classic_decode(
         assert line.head.end == line.state.length, "the head was told of every token once"
     emitted = sum(r.emitted for r in reply.rounds)
     assert emitted == reply.accepted + len(reply.rounds) - sum(r.cut for r in reply.rounds) == length - 1
+
+
+def test_the_loops_hand_over_both_ways_where_the_width_crosses_one(pair: Pair) -> None:
+    """A parked reply takes up speculation again, and a speculative one parks, in the very round that was asked for."""
+    rig, asked, rounds = Rig(pair.target, pair.drafter, length=60), (1, 1, 3, 2, 1, 4, 1, 1, 1, 2), list[Round]()
+    reference = rig.classic([1, 2, 3])
+    line, tokens = rig.start([1, 2, 3])
+    for loop in loops(rig.target, rig.drafter, line, NEVER, lambda: asked[len(rounds) % len(asked)], detailed=True):
+        for round_ in loop:
+            rounds.append(round_)  # not extend: the next width is that of the next round
+    assert [r.width for r in rounds] == [asked[n % len(asked)] for n in range(len(rounds))]
+    assert len(rounds) > len(asked)
+    assert tokens == reference.tokens
+    assert state_bytes(line.state) == state_bytes(reference.line.state)
 
 
 def test_starting_the_device_early_changes_no_byte(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
