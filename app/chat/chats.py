@@ -338,6 +338,8 @@ class Chats(QObject):
     @Slot()
     def _on_messages_changed(self) -> None:
         self.opened.emit(False)
+        # A search may find the chat no longer, or again.
+        self.list_changed.emit()
 
     def rename(self, number: int, title: str) -> None:
         if title.strip() and self._deletions.attempt(lambda: self._store.rename(number, title)):

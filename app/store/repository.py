@@ -11,7 +11,7 @@ from typing import Any
 from app.store import attachments
 from app.store.database import Database
 from app.store.hits import Hits
-from app.store.search import condition
+from app.store.search import GONE, condition
 from app.store.values import Conversation, Draft, Template
 
 TITLE_LENGTH = 60
@@ -62,13 +62,17 @@ class Repository(Hits):
         return _conversation(row) if row else None
 
     def conversations(self, search: str = "") -> list[Conversation]:
-        """The newest first. `search` looks into titles, every branch's text and attachments; empty means all."""
+        """The newest first. `search` looks into titles, every branch's text and attachments; empty means all.
+
+        What was deleted is not found, nor what followed it.
+        """
         if not search.strip():
             rows = self.db.rows("SELECT * FROM conversation WHERE deleted_at IS NULL ORDER BY updated_at DESC, id DESC")
             return [_conversation(row) for row in rows]
         where, values = condition(search)
         rows = self.db.rows(
-            f"SELECT * FROM conversation c WHERE deleted_at IS NULL AND {where} ORDER BY updated_at DESC, id DESC",
+            f"""{GONE} SELECT * FROM conversation c WHERE deleted_at IS NULL AND {where}
+                ORDER BY updated_at DESC, id DESC""",
             *values,
         )
         return [_conversation(row) for row in rows]

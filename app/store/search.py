@@ -7,17 +7,24 @@ from collections.abc import Sequence
 TRIGRAM = 3
 """Characters below which the index of trigrams finds nothing; shorter words are looked for in the text itself."""
 
+GONE = """WITH RECURSIVE gone(id, conversation_id) AS (
+    SELECT id, conversation_id FROM message WHERE deleted_at IS NOT NULL UNION
+    SELECT m.id, m.conversation_id FROM message m
+    JOIN gone g ON m.conversation_id = g.conversation_id AND m.parent_id = g.id)"""
+"""Deleted messages, with all that followed them: only the first of a deleted branch is marked."""
+
 _INDEXED = "m.id IN (SELECT rowid FROM message_text WHERE message_text MATCH ?)"
 _READ = "instr(fold(m.content), ?)"
 _WORD = """instr(fold(title), ?) OR c.id IN (
-        SELECT m.conversation_id FROM message m WHERE m.deleted_at IS NULL AND {text})
+        SELECT m.conversation_id FROM message m WHERE m.id NOT IN (SELECT id FROM gone) AND {text})
     OR c.id IN (
         SELECT m.conversation_id FROM message m
-        WHERE m.attachments != '[]' AND m.deleted_at IS NULL AND instr(fold(m.attachments), ?))"""
+        WHERE m.attachments != '[]' AND m.id NOT IN (SELECT id FROM gone) AND instr(fold(m.attachments), ?))"""
 
 
 def condition(search: str) -> tuple[str, list[str]]:
-    """(condition on a conversation `c`, its values). Nothing in a search is a wildcard or syntax of the index.
+    """(condition on a conversation `c`, its values), behind `GONE`. Nothing in a search is a wildcard or syntax of
+    the index.
 
     A phrase in double quotes counts as one word. `fold` is a function of the connection.
     """

@@ -140,6 +140,23 @@ def test_a_message_that_went_with_a_deleted_one_is_not_led_to(store: Repository)
     assert store.best_hit(chat.id, ["zeppelin"], set()) is None
 
 
+def test_deleting_the_only_hit_takes_the_chat_off_the_list_and_undo_brings_it_back(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    """Bug: the list of an open search stayed as it was, and the chat in it had nothing to go to."""
+    store = window.services.store
+    chat = store.create_conversation("c").id
+    first = store.add_user_message(chat, None, "first")
+    reply = store.begin_reply(chat, first.id, seed=1, request={}, model={})
+    store.finish_reply(reply.id, State.COMPLETE, "a zeppelin", "")
+    search(qtbot, window, "zeppelin")
+    window.sidebar.list.setCurrentIndex(window.sidebar.model.index_of(chat))
+    window.services.chats.delete_message(first.id)
+    assert window.sidebar.model.rowCount() == 0
+    window.undo_delete()
+    assert window.sidebar.model.first() == chat
+
+
 def test_of_messages_that_have_the_words_the_visible_one_counts(store: Repository) -> None:
     chat = store.create_conversation("c")
     hidden, visible = (store.add_user_message(chat.id, None, "a zeppelin").id for _ in range(2))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.store import Attachment, Database, Repository
+from app.store.search import GONE
 from app.store.values import State
 
 LETTERS = st.text(st.sampled_from('abAB ä会話%_"\\\0'), max_size=8)
@@ -73,6 +74,29 @@ def test_what_is_deleted_is_not_found_and_comes_back(store: Repository) -> None:
     assert found(store, "needle") == set()
     store.restore_message(message.id)
     assert found(store, "needle") == {chat}
+
+
+@pytest.mark.parametrize("search", ["needle", "ne", "pin"])
+def test_a_chat_is_not_found_by_what_followed_a_deleted_message(store: Repository, search: str) -> None:
+    """Bug: only the first message of a deleted branch is marked, and its reply was found all the same."""
+    chat = add(store, "question")
+    (question,) = store.path(chat)
+    reply = store.begin_reply(chat, question.id, seed=1, request={}, model={})
+    store.finish_reply(reply.id, State.COMPLETE, "a needle", "")
+    store.add_user_message(chat, reply.id, "more", attachments=[Attachment("a.txt", "a pin")])
+    other = add(store, "needle and pin")
+    assert found(store, search) == {chat, other}
+    store.delete_message(question.id)
+    assert found(store, search) == {other}
+    store.restore_message(question.id)
+    assert found(store, search) == {chat, other}
+
+
+def test_what_is_deleted_is_looked_up_in_an_index(store: Repository) -> None:
+    """The mark of a deletion lies behind a message's text: looking for it in all rows reads all text."""
+    plan = [row["detail"] for row in store.db.rows(f"EXPLAIN QUERY PLAN {GONE} SELECT id FROM gone")]
+    assert any("COVERING INDEX message_deleted" in line for line in plan), plan
+    assert any("message_children (conversation_id=? AND parent_id=?)" in line for line in plan), plan
 
 
 def test_a_reply_is_found_from_its_end_on_and_again_after_it_went_on(store: Repository) -> None:
