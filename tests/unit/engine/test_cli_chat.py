@@ -7,11 +7,12 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from engine import Engine, Event, LoadOptions, Request, Segment, Text, WhenFull
+from engine import Engine, Event, LoadOptions, Request, Sampler, Segment, Text, WhenFull
 from engine.cli import chat
 from engine.cli.chat_session import Printer
 from engine.cli.conversation import Conversation, Seeds
@@ -171,6 +172,66 @@ def test_ctrl_c_in_a_reply_keeps_it(
     assert "ended by stopped" in capsys.readouterr().err
     assert [m.role for m in engine.requests[1].messages] == ["user", "assistant", "user"]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_continue_goes_on_where_a_reply_was_cut(
+    pair: Pair, engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bug: the window had Continue and the terminal had not. The same request, behind the same tokens, same seed."""
+    sampling = ("--seed", "5", "--temperature", "0.9")
+    lines = ["/continue", "Hi", "/continue", "/continue", "/verify", "/stats", "And?", "/new", "/continue"]
+    assert talk(monkeypatch, lines, *sampling) == 0
+    first, second, third, after = engine.requests
+    said = capsys.readouterr()
+    assert (len(second.begun), len(third.begun), third.begun[:6]) == (6, 12, second.begun)
+    assert second == replace(first, begun=second.begun), "what the window asks for"
+    reply = after.messages[1]
+    assert reply.last_token is not None
+    assert len(reply.segments[-1].tokens) == 17, "the next turn takes it for one reply"
+    assert "Receipt: identical, 18 tokens" in said.err
+    assert "replies    1, 18 tokens" in said.err
+    assert said.err.count("ended by budget · /continue goes on") == 4
+    assert said.err.count("There is no reply that was cut.") == 2, "before the first message, and in a new chat"
+    whole = Spy(pair)
+    monkeypatch.setattr(chat, "load_engine", lambda _: whole)
+    assert talk(monkeypatch, ["Hi", "And?"], *sampling, "--max-tokens", "18") == 0
+    assert whole.requests[1].seed == after.seed, "it draws no seed"
+    assert whole.requests[1].messages == after.messages
+    assert said.out.replace("\n", "").startswith(capsys.readouterr().out.partition("\n")[0]), "nothing is shown twice"
+
+
+def test_continue_after_ctrl_c_and_not_after_an_end_or_a_refused_message(
+    pair: Pair, engine: Spy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt() -> None:
+        engine.on_text = lambda: None
+        signal.raise_signal(signal.SIGINT)
+
+    engine.on_text = interrupt
+    assert talk(monkeypatch, ["Hi", "/continue", LONG * 2, "/continue"]) == 0
+    assert [bool(request.begun) for request in engine.requests] == [False, True, False]
+    end = next(iter(pair.tokenizer.eos_ids))
+    again = Spy(pair)
+    monkeypatch.setattr(chat, "load_engine", lambda _: again)
+    monkeypatch.setattr(chat, "Sampler", lambda *_: Sampler(logit_bias=((end, 1000.0),)))
+    assert talk(monkeypatch, ["Hi", "/continue"]) == 0
+    assert len(again.requests) == 1
+    assert capsys.readouterr().err.count("There is no reply that was cut.") == 2
+
+
+def test_a_printer_goes_on_behind_what_is_on_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is told all from the beginning. A part may end inside a character, which the whole has."""
+    printer = Printer()
+    for text in (Text("why", "reasoning"), Text("on"), Text("e \ufffd")):
+        printer.show(text)
+    before = printer.shown
+    printer = Printer(before)
+    assert printer.shown == before, "it may be stopped before it is told anything"
+    capsys.readouterr()
+    for text in (Text("wh", "reasoning"), Text("y", "reasoning"), Text("one"), Text(" "), Text("é"), Text(" two")):
+        printer.show(text)
+    assert capsys.readouterr() == ("é two", "")
+    assert printer.shown == {"answer": "one é two", "reasoning": "why"}
 
 
 def test_a_second_ctrl_c_gets_out() -> None:
