@@ -12,9 +12,12 @@ BATCH = 4000
 
 
 class Pump(QObject):
-    """Lives on the GUI thread. `arrived` carries a list of Envelope."""
+    """Lives on the GUI thread. `arrived` carries a list of Envelope.
 
-    arrived = Signal(list)
+    As an object: as a list, Qt would convert each envelope, for each slot.
+    """
+
+    arrived = Signal(object)
 
     def __init__(self, thread: EngineThread, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -53,7 +53,7 @@ class Checks(QObject):
         self._say(item, "Verify: waiting for the model…")
         self._thread.verify(ids, request, stored.reply.tokens)
 
-    @Slot(list)
+    @Slot(object)
     def on_events(self, batch: list[Envelope]) -> None:
         for envelope in batch:
             check = self._running.get(envelope.ids.generation)

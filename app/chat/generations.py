@@ -10,7 +10,6 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app import figures
 from app.chat.item import Item, caption, end_note, from_stored
 from app.chat.live import Live, refusal, state_before
-from app.chat.trace import Trace, pack, unpack
 from app.errorcard import as_dict
 from app.happenings import Envelope, Failed, Ids, Started
 from app.models.loader import Numbers
@@ -111,10 +110,8 @@ class Generations(QObject):
             branches=message.branches,
             waiting="Waiting for the model…",
         )
-        live = Live(ids, item, request.seed, before)
-        if request.begun:
-            live.trace = unpack(self._store.trace(message.id)) or Trace()
-        item.trace = live.trace
+        trace = self._store.trace(message.id) if request.begun else None
+        live = Live(ids, item, request.seed, before, stored_trace=trace)
         self._live[ids.generation] = live
         self._flush.start()
         self._thread.generate(ids, request)
@@ -130,7 +127,7 @@ class Generations(QObject):
                     live.item.waiting = "Stopping…"
                     self.item_changed.emit(live.item.id)
 
-    @Slot(list)
+    @Slot(object)
     def on_events(self, batch: list[Envelope]) -> None:
         touched: dict[int, Live] = {}
         for envelope in batch:
@@ -140,8 +137,11 @@ class Generations(QObject):
                 continue
             if self._take(live, envelope):
                 touched[live.item.id] = live
-        for number in touched:
+        for number, live in touched.items():
+            live.tell()
             self.item_changed.emit(number)
+        for live in self._live.values():
+            live.pack_more()
 
     def _take(self, live: Live, envelope: Envelope) -> bool:
         """One event. Returns whether the item is to be drawn again."""
@@ -158,6 +158,7 @@ class Generations(QObject):
             if live.refused:
                 self._thread.stop(live.ids.generation)
             return True
+        live.tell()  # what follows may end the reply
         if isinstance(event, PrefillProgress):
             self._meter.prefill(event)
             item.waiting = prefill_text(event)
@@ -253,7 +254,7 @@ class Generations(QObject):
         if not self._live:
             self._flush.stop()
         content, reasoning, notices, model = item.content, item.reasoning, live.notices, live.model
-        trace = pack(live.trace)
+        trace = live.packed_trace()
 
         def save() -> None:
             self._store.finish_reply(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.chat.item import Item
-from app.chat.trace import Trace
+from app.chat.trace import Packer, Trace, unpack
 from app.happenings import Ids
 from app.panel.meter import stats_dict
 from app.store.values import State, StoredMessage
@@ -22,7 +22,8 @@ class Live:
     """A reply between its request and its end.
 
     before: what it was, when it goes on after it was cut. Its text is then told again from the beginning, and what
-    is on screen stays until what is told goes beyond it. refused: why it does not go on after all.
+    is on screen stays until what is told goes beyond it. stored_trace: its rounds, as the store has them. refused: why
+    it does not go on after all.
     """
 
     ids: Ids
@@ -31,19 +32,51 @@ class Live:
     before: StoredMessage | None = None
     model: dict[str, Any] | None = None
     notices: list[dict[str, str]] = field(default_factory=list)
-    trace: Trace = field(default_factory=Trace)
+    stored_trace: bytes | None = None
     refused: str = ""
     dirty: bool = False
+    trace: Trace = field(init=False)
+    _begun_rounds: int = field(init=False)
+    _packer: Packer = field(init=False)
     _told: dict[str, str] = field(default_factory=lambda: {"answer": "", "reasoning": ""})
+    _heard: dict[str, list[str]] = field(default_factory=lambda: {"answer": [], "reasoning": []})
+
+    def __post_init__(self) -> None:
+        self.trace = self.item.trace = unpack(self.stored_trace) or Trace()
+        self._begun_rounds = len(self.trace.rounds)
+        self._packer = Packer(self.trace)
 
     def hear(self, text: Text) -> None:
-        """More of the reply. One that is told otherwise than it was is refused, and what is there stays."""
-        self._told[text.channel] += text.text
+        """More of the reply. `tell` shows it."""
+        self._heard[text.channel].append(text.text)
+        if self.before is not None:
+            # At once: whether the reply goes on has to be known before its next round.
+            self.tell()
+
+    def tell(self) -> None:
+        """Show what was heard, once for many texts: to make a long string longer copies it.
+
+        A reply that is told otherwise than it was is refused, and what is there stays.
+        """
+        if not any(self._heard.values()):
+            return
+        for channel, parts in self._heard.items():
+            self._told[channel] += "".join(parts)
+            parts.clear()
         if self.before is not None and not self._agrees(self.before):
             self.refused = OTHER_WORDS
             return
         self._show(self._told["answer"], self._told["reasoning"])
         self.dirty = True
+
+    def pack_more(self) -> None:
+        """Pack rounds that came since, so that little is left for the end."""
+        if len(self.trace.rounds) > self._begun_rounds:
+            self._packer.catch_up()
+
+    def packed_trace(self) -> bytes | None:
+        """All rounds as they are stored, once the reply has ended."""
+        return self._packer.finish() if len(self.trace.rounds) > self._begun_rounds else self.stored_trace
 
     def _agrees(self, before: StoredMessage) -> bool:
         pairs = ((before.content, self._told["answer"]), (before.reasoning, self._told["reasoning"]))

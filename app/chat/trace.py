@@ -7,14 +7,18 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 from app import figures
 from engine import Round
 
 Channel = Literal["answer", "reasoning"]
+AT_ONCE = 2000
+"""Rounds packed in one turn of the event loop, about 10 ms of work: as many as the pump brings at a time."""
 _FORMAT = 1
 _TIMES = ("draft_ms", "verify_ms", "rollback_ms", "hook_ms", "host_ms")
+_times_of = attrgetter(*_TIMES)
 
 
 class Origin(StrEnum):
@@ -35,8 +39,7 @@ class Mark:
     round: int
 
 
-@dataclass(frozen=True, slots=True)
-class Traced:
+class Traced(NamedTuple):
     """What the view needs of a `Round`."""
 
     width: int
@@ -63,11 +66,13 @@ class Trace:
 
     def __init__(self) -> None:
         self.rounds: list[Traced] = []
+        self._counts = dict.fromkeys(Origin, 0)
+        self._counted = 0
 
     def add(self, round_: Round) -> None:
         """Rounds that do not say where their text is are left out."""
         if round_.ends:
-            times = tuple(round(getattr(round_, name), 2) for name in _TIMES)
+            times = tuple([round(ms, 2) for ms in _times_of(round_)])
             self.rounds.append(Traced(round_.width, round_.accepted, round_.ends, times, round_.parked))
 
     def marks(self, channel: Channel, first: int = 0) -> Iterator[Mark]:
@@ -81,8 +86,12 @@ class Trace:
                     yield Mark(start, end, round_.origin(token), number)
 
     def count(self, origin: Origin) -> int:
-        """Tokens of this origin."""
-        return sum(r.origin(token) is origin for r in self.rounds for token in range(r.emitted))
+        """Tokens of this origin. Asked for with every drawing, so each round is looked at once."""
+        for round_ in self.rounds[self._counted :]:
+            for token in range(round_.emitted):
+                self._counts[round_.origin(token)] += 1
+        self._counted = len(self.rounds)
+        return self._counts[origin]
 
     def tip(self, number: int) -> str:
         """A round in words."""
@@ -100,20 +109,55 @@ class Trace:
         return "\n".join([*lines, f"{total}: {parts}"])
 
 
+class Packer:
+    """A trace as it is stored: zlib of JSON, about 12 bytes a round.
+
+    Packed as it grows: all of a long reply's at its end held the window for 0.1 s.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.packed = 0
+        """Rounds packed so far."""
+        self._at = (0, 0)
+        self._zlib = zlib.compressobj()
+        self._parts: list[bytes] = []
+
+    def catch_up(self) -> None:
+        """Pack rounds that came since, `AT_ONCE` at most."""
+        new = self._trace.rounds[self.packed : self.packed + AT_ONCE]
+        if not new:
+            return
+        rows: list[Any] = []
+        if not self.packed:
+            self._at = new[0].ends[0]
+            rows.append(self._at)
+        at = self._at
+        for width, accepted, ends, times, parked in new:
+            # Only differences: the rounds follow one another.
+            steps = []
+            for end in ends if ends[0] != at else ends[1:]:
+                steps += [end[0] - at[0], end[1] - at[1]]
+                at = end
+            rows.append([width, accepted, int(parked), len(ends), *times, *steps])
+        self._at = at
+        text = json.dumps(rows, separators=(",", ":"))
+        # One list in several pieces: the first begins it, the others go on after a comma.
+        self._parts.append(self._zlib.compress((text[:-1] if not self.packed else "," + text[1:-1]).encode()))
+        self.packed += len(new)
+
+    def finish(self) -> bytes | None:
+        """All of it; nothing can be packed afterwards. None when there is nothing."""
+        while self.packed < len(self._trace.rounds):
+            self.catch_up()
+        if not self.packed:
+            return None
+        return bytes([_FORMAT]) + b"".join(self._parts) + self._zlib.compress(b"]") + self._zlib.flush()
+
+
 def pack(trace: Trace) -> bytes | None:
-    """As it is stored: zlib of JSON, about 12 bytes a round. None when there is nothing."""
-    if not trace.rounds:
-        return None
-    rows: list[Any] = [trace.rounds[0].ends[0]]
-    at = trace.rounds[0].ends[0]
-    for r in trace.rounds:
-        # Only differences: the rounds follow one another.
-        steps = []
-        for end in r.ends if r.ends[0] != at else r.ends[1:]:
-            steps += [end[0] - at[0], end[1] - at[1]]
-            at = end
-        rows.append([r.width, r.accepted, int(r.parked), len(r.ends), *r.times, *steps])
-    return bytes([_FORMAT]) + zlib.compress(json.dumps(rows, separators=(",", ":")).encode())
+    """A whole trace at once."""
+    return Packer(trace).finish()
 
 
 def unpack(blob: bytes | None) -> Trace | None:

@@ -93,7 +93,7 @@ class ModelLoader(QObject):
         if self.loading:
             self._thread.stop(self._generation)
 
-    @Slot(list)
+    @Slot(object)
     def on_events(self, batch: list[Envelope]) -> None:
         for envelope in batch:
             event, mine = envelope.event, self.loading and envelope.ids.generation == self._generation

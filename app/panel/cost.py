@@ -150,7 +150,7 @@ class Bench(QObject):
             raise self._terminal.error or RuntimeError(self._terminal.trace)
         return self._terminal
 
-    @Slot(list)
+    @Slot(object)
     def _on_events(self, batch: list[Envelope]) -> None:
         for envelope in batch:
             event = envelope.event

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
+from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -13,18 +16,23 @@ from PySide6.QtGui import QGuiApplication, QHelpEvent, QTextDocument
 from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
+from app.chat.generations import Generations
 from app.chat.markdown.body import Body
 from app.chat.markdown.code import CodeBlock
 from app.chat.markdown.marks import Marked, Marking, align
 from app.chat.markdown.prose import Prose, TextPart
 from app.chat.reply import ReplyView
-from app.chat.trace import Origin, Trace, pack, unpack
-from app.replay import Pieces
+from app.chat.trace import AT_ONCE, Origin, Packer, Trace, pack, unpack
+from app.happenings import Envelope
+from app.models.loader import Numbers
+from app.panel.meter import Meter
+from app.replay import Pieces, ScriptedEngine
 from app.samples import SAMPLES
+from app.store import Repository
 from app.theme import Theme
 from app.theme.tokens import DARK, LIGHT
 from app.window import MainWindow
-from engine import Round
+from engine import Message, Request, Round
 from tests.unit.app.dump import body as dump
 from tests.unit.app.fakes import LONG, FakeLoader
 from tests.unit.app.test_window import ask
@@ -176,6 +184,66 @@ def test_a_trace_comes_back_as_it_was_stored(answer: str, reasoning: str, seed: 
     trace = traced(answer, seed=seed, reasoning=reasoning)
     again = unpack(pack(trace))
     assert (again.rounds if again is not None else []) == trace.rounds
+
+
+@given(st.text(max_size=60), st.lists(st.integers(0, 9), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_a_trace_packed_as_it_grows_is_stored_as_the_whole_is(answer: str, steps: list[int]) -> None:
+    whole, growing = traced(answer), Trace()
+    packer, rounds = Packer(growing), iter(whole.rounds)
+    for step in steps:
+        growing.rounds += islice(rounds, step)
+        packer.catch_up()
+    growing.rounds += rounds
+    again = unpack(packer.finish())
+    assert (again.rounds if again is not None else []) == whole.rounds
+
+
+def test_a_trace_that_fell_behind_is_packed_in_several_turns() -> None:
+    trace = traced("x" * 16 * AT_ONCE)
+    packer = Packer(trace)
+    packer.catch_up()
+    assert packer.packed == AT_ONCE < len(trace.rounds)
+    again = unpack(packer.finish())
+    assert again is not None
+    assert again.rounds == trace.rounds
+
+
+def test_the_end_of_a_long_reply_does_not_hold_the_window_to_pack_its_trace(
+    store: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reply of 64 KB ended with 0.1 s in which its 16,000 rounds were packed and the window stood still. Counted."""
+    packed: list[int] = []
+    real = Packer.catch_up
+
+    def counted(self: Packer) -> None:
+        before = self.packed
+        real(self)
+        packed.append(self.packed - before)
+
+    monkeypatch.setattr(Packer, "catch_up", counted)
+    chat = store.create_conversation("Long")
+    asked = store.add_user_message(chat.id, None, "write")
+    reply = store.begin_reply(chat.id, asked.id, seed=1, request={}, model={})
+    thread = SimpleNamespace(generate=lambda *_: None)
+    generations = Generations(thread, store, Meter(), Numbers())  # type: ignore[arg-type]
+    request = Request((Message("user", "write"),), max_tokens=100_000)
+    item = generations.start(reply, chat.uid, request)
+    ids = next(iter(generations._live.values())).ids
+    batch: list[Envelope] = []
+    for event in ScriptedEngine(lambda _: ("why", LONG)).generate(request, threading.Event()):
+        batch.append(Envelope(ids, event))
+        if len(batch) == 50:
+            generations.on_events(batch)
+            batch = []
+    generations.on_events(batch)
+    assert item.content == LONG
+    assert item.trace is not None
+    assert len(item.trace.rounds) > 500
+    assert 0 < max(packed) <= 50, "never more than what came with one batch"
+    stored = unpack(store.trace(reply.id))
+    assert stored is not None
+    assert stored.rounds == item.trace.rounds
 
 
 @pytest.mark.parametrize("blob", [None, b"", b"\x01", b"\x02abc", b"\x01" + b"x" * 20])
