@@ -210,7 +210,7 @@ def test_a_trace_that_fell_behind_is_packed_in_several_turns() -> None:
 
 
 def test_the_end_of_a_long_reply_does_not_hold_the_window_to_pack_its_trace(
-    store: Repository, monkeypatch: pytest.MonkeyPatch
+    qapp: QApplication, store: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reply of 64 KB ended with 0.1 s in which its 16,000 rounds were packed and the window stood still. Counted."""
     packed: list[int] = []
