@@ -19,12 +19,13 @@ from app.chat.markdown.split import (
     normalise,
     parse,
     safe_cut,
+    source_offset,
     starts,
 )
 from app.theme.tokens import GAP_12
 
-PIECE = 96
-"""Characters of a growing text drawn between two looks at the clock."""
+PIECE = 256
+"""Characters of a growing text drawn between two looks at the clock. A fast model writes about so many in a drawing."""
 WINDOW = 2048
 """Characters of a finished text parsed at a time; they are drawn block by block."""
 REDRAW_MS = 30.0
@@ -47,7 +48,8 @@ class Body(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self._style = style
         self._source = ""
-        self._tail_start = 0
+        # Where the tail begins: in the text with plain line ends, and in the source.
+        self._tail_start = self._tail_source = 0
         self._parts: list[Part] = []
         # Parts from here on belong to the tail. The one before may be prose that the tail continues.
         self._tail_parts = 0
@@ -146,8 +148,8 @@ class Body(QWidget):
                     yield
                 end = places[number + 1]
                 self._show([blocks[number]], tail[:end], base, frozen=True)
-                self._tail_start = base + end
-                self._source = text[: self._tail_start]
+                self._tail_start = self._tail_source = base + end
+                self._source = self._target[: self._tail_start]
                 self._show([], "", base, frozen=False)  # what was drawn as the unfinished tail goes
             if not whole:
                 yield
@@ -165,15 +167,13 @@ class Body(QWidget):
                     part.mark_again(self._marking)
 
     def _feed(self, text: str, *, complete: bool) -> None:
+        """text: begins with what is drawn. Only its tail is looked at, so that a long reply costs no more per word."""
         self._complete = complete
-        clean = normalise(text)
-        known = normalise(self._source)[: self._tail_start]
-        if not clean.startswith(known):
-            self._drop_all()
         self._source = text
-        tail = clean[self._tail_start :]
-        if not complete and tail.endswith("\r"):
-            tail = tail[:-1]
+        source = text[self._tail_source :]
+        if not complete:
+            source = source.removesuffix("\r")  # half of a line end, perhaps
+        tail = normalise(source)
         self.parsed_chars += len(tail)
         base = self._tail_start
         blocks = parse(tail)
@@ -181,6 +181,7 @@ class Body(QWidget):
         if count:
             self._show(blocks[:count], tail[:offset], base, frozen=True)
             self._tail_start += offset
+            self._tail_source += source_offset(source, tail, offset)
         self._show(blocks[count:], tail, base, frozen=False)
         if complete:
             self._end()
@@ -207,7 +208,8 @@ class Body(QWidget):
             part.deleteLater()
         self._moved.clear()
         self._open.clear()
-        self._parts, self._tail_start, self._tail_parts = [], 0, 0
+        self._parts, self._tail_parts = [], 0
+        self._tail_start = self._tail_source = 0
         self._places.clear()
         self._source = ""
         self._drawing = None
@@ -250,7 +252,7 @@ class Body(QWidget):
         """
         runs = _runs(blocks)
         # Carriage returns are gone from `text`, so its offsets are not the reply's.
-        marking = self._marking if "\r" not in self._target else None
+        marking = None if self._marking is None or "\r" in self._target else self._marking
         places = starts(text, blocks) if marking is not None else []
         first = 0
         index = self._tail_parts

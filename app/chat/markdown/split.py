@@ -6,8 +6,10 @@ text above, and a finished block must stay finished.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -23,6 +25,7 @@ _PARSER = add_to(
 # Only http, https and mailto become links; anything else is shown as it was written.
 _PARSER.validateLink = lambda url: url.lower().startswith(("http://", "https://", "mailto:"))  # type: ignore[method-assign]
 
+_LINE_END = re.compile(r"\r\n?|\n")
 
 Kind = Literal["prose", "code", "table"]
 _KINDS: dict[str, Kind] = {"fence": "code", "table_open": "table"}
@@ -49,6 +52,19 @@ class Block:
 def normalise(text: str) -> str:
     """Line ends as the parser sees them, so that line numbers and offsets agree."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+
+
+def source_offset(source: str, text: str, offset: int) -> int:
+    """Where in `source` that is what is at `offset` in `text`, which is `source` normalised.
+
+    offset: where a line begins, or the end.
+    """
+    if len(source) == len(text):
+        return offset
+    if offset == len(text):
+        return len(source)
+    lines = text.count("\n", 0, offset)
+    return next(islice(_LINE_END.finditer(source), lines - 1, None)).end() if lines else 0
 
 
 def parse(text: str) -> list[Block]:
