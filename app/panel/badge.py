@@ -68,7 +68,9 @@ class Badge(QPushButton):
     def show_info(self, info: EngineInfo | None) -> None:
         self._info = info
         words = _words(info)
-        self._role = words.role
+        if words.role != self._role:
+            self._role = words.role
+            self.update()
         kernel = ""
         if info is not None and info.verdict.kernel and info.drafter is not None:
             kernel = " · " + info.verdict.kernel.replace("_", " ")
@@ -76,7 +78,6 @@ class Badge(QPushButton):
         inputs = f" Compared on {figures.count(info.verdict.inputs, 'input')}." if info and info.verdict.inputs else ""
         self.setToolTip(f"{words.meaning}{inputs} Click for the reason.")
         self.setAccessibleName(f"Exactness: {words.word}")
-        self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
