@@ -12,6 +12,10 @@ from app import __version__
 from app.store import Repository, export
 from engine import KnownError
 
+MARKDOWN, JSON = "Markdown (*.md)", "JSON, the whole tree (*.json)"
+MOST_IMPORT_BYTES = 1 << 30
+"""Read as a whole; a longer file is something else."""
+
 
 def show_bug(parent: QWidget, trace: str, title: str = "Pacenote made a mistake") -> QMessageBox:
     """A bug of ours. Not modal: the chats stay usable."""
@@ -64,31 +68,48 @@ def export_chats(parent: QWidget, store: Repository, conversations: list[int], s
 
     Raises KnownError.
     """
-    kinds = "JSON, the whole tree (*.json)"
-    if len(conversations) == 1:
-        kinds = "Markdown (*.md);;" + kinds
-    name, _ = QFileDialog.getSaveFileName(parent, "Export", str(Path.home() / suggestion), kinds)
+    kinds = (MARKDOWN, JSON) if len(conversations) == 1 else (JSON,)
+    name, kind = QFileDialog.getSaveFileName(parent, "Export", str(Path.home() / suggestion), ";;".join(kinds))
     if not name:
         return ""
-    if name.endswith(".md") and len(conversations) == 1:
-        export.write(export.to_markdown(store, conversations[0]), Path(name))
+    target = Path(name)
+    ending = target.suffix.lower()
+    if ending != ".json" and not (ending == ".md" and MARKDOWN in kinds):
+        # A name without an ending is of the kind that was chosen. A title may hold a dot.
+        ending = ".md" if kind == MARKDOWN else ".json"
+        target = target.with_name(target.name + ending)
+        if target.exists():
+            raise KnownError(
+                f"{target.name} is there already.",
+                kept="Nothing was written.",
+                todo="Choose another name, or this one with its ending to replace the file.",
+            )
+    if ending == ".md":
+        export.write(export.to_markdown(store, conversations[0]), target)
     else:
-        export.write(export.to_json(store, conversations), Path(name))
-    return Path(name).name
+        export.write(export.to_json(store, conversations), target)
+    return target.name
 
 
-def import_chats(parent: QWidget, store: Repository) -> list[int]:
-    """Ask for an export and add its chats. Returns their ids. Raises KnownError."""
-    name, _ = QFileDialog.getOpenFileName(parent, "Import chats", str(Path.home()), "JSON (*.json)")
-    return read_chats(store, name) if name else []
+def import_chats(parent: QWidget, store: Repository) -> list[int] | None:
+    """Ask for an export and add its chats. Returns their ids; None when none was chosen. Raises KnownError."""
+    name, _ = QFileDialog.getOpenFileName(parent, "Import chats", str(Path.home()), "JSON (*.json);;All files (*)")
+    return read_chats(store, name) if name else None
 
 
 def read_chats(store: Repository, name: str) -> list[int]:
     """Add the chats of an export. Returns their ids. Raises KnownError."""
+    path = Path(name)
     try:
-        text = Path(name).read_text("utf-8")
+        if not path.is_file():  # reading a pipe may never end
+            raise OSError("it is no file, or is gone")
+        if path.stat().st_size > MOST_IMPORT_BYTES:
+            raise OSError(f"it has {path.stat().st_size / 2**30:.1f} GiB, and no export is that long")
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise KnownError("The file could not be read.", todo="Choose another one.", detail=str(error)) from error
+        raise KnownError(
+            f"{path.name} could not be read.", kept="Nothing was added.", todo="Choose another one.", detail=str(error)
+        ) from error
     return export.from_json(store, text)
 
 

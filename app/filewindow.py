@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Slot
 from PySide6.QtGui import QCloseEvent
 
@@ -27,6 +29,10 @@ class FileWindow(ModelWindow):
         """Fill the list of chats anew."""
         raise NotImplementedError
 
+    def clear_search(self) -> None:
+        """The list is about all chats again."""
+        raise NotImplementedError
+
     @Slot()
     def export_log(self) -> None:
         current = self.services.chats.conversation()
@@ -44,41 +50,44 @@ class FileWindow(ModelWindow):
     def export_chat(self) -> None:
         conversation = self.services.chats.conversation()
         if conversation is not None:
-            self._export([conversation.id], f"{safe_name(conversation.title)}.md")
+            self._attempt(lambda: self._export([conversation.id], f"{safe_name(conversation.title)}.md"))
 
     @Slot()
     def export_all(self) -> None:
-        self._export([chat.id for chat in self.services.store.conversations()], "pacenote-chats.json")
+        store = self.services.store
+        self._attempt(lambda: self._export([chat.id for chat in store.conversations()], "pacenote-chats.json"))
 
     def _export(self, conversations: list[int], suggestion: str) -> None:
-        try:
-            name = dialogs.export_chats(self, self.services.store, conversations, suggestion)
-            if name:
-                self.toast.show_text(f"Exported to {name}", "")
-        except KnownError as error:
-            self.on_error(as_dict(error))
+        name = dialogs.export_chats(self, self.services.store, conversations, suggestion)
+        if name:
+            self.toast.show_text(f"Exported to {name}", "")
 
     @Slot()
     def import_chats(self) -> None:
-        try:
-            self._show_imported(dialogs.import_chats(self, self.services.store))
-        except KnownError as error:
-            self.on_error(as_dict(error))
+        self._attempt(lambda: self._show_imported(dialogs.import_chats(self, self.services.store)))
 
     @Slot(str)
     def import_file(self, name: str) -> None:
         """A file that was opened with Pacenote."""
+        self._attempt(lambda: self._show_imported(dialogs.read_chats(self.services.store, name)))
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """What goes wrong with a file or the store is told."""
         try:
-            self._show_imported(dialogs.read_chats(self.services.store, name))
+            action()
         except KnownError as error:
             self.on_error(as_dict(error))
 
-    def _show_imported(self, added: list[int]) -> None:
+    def _show_imported(self, added: list[int] | None) -> None:
+        """added: None when no file was chosen."""
+        if added is None:
+            return
         if added:
-            self.show_list()
+            # A search would hide them from the list.
+            self.clear_search()
             self.services.chats.open(added[-1])
             self.show_list()
-            self.toast.show_text(f"Imported {figures.count(len(added), 'chat')}", "")
+        self.toast.show_text(f"Imported {figures.count(len(added), 'chat')}", "")
 
     @Slot()
     def self_test(self) -> None:

@@ -101,11 +101,14 @@ class MainWindow(FindWindow):
 
     # chats
 
+    def clear_search(self) -> None:
+        self.sidebar.search.clear()
+        self.services.chats.search = ""
+
     @Slot()
     def new_chat(self) -> None:
         """It ends a search, which would hide it from the list."""
-        self.sidebar.search.clear()
-        self.services.chats.search = ""
+        self.clear_search()
         self.services.chats.new_chat()
         self.show_list()
         self.composer.setFocus()

@@ -103,7 +103,16 @@ class Asking(QObject):
         kept = reply.reply.request
         # The chat's system prompt may have been changed since.
         system = str(kept.get("system", conversation.system_prompt))
-        return request_from(kept, self._messages(system, reply.parent_id), reply.reply.seed)
+        messages = self._messages(system, reply.parent_id)
+        try:
+            return request_from(kept, messages, reply.reply.seed)
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(
+                "How this reply was asked for cannot be read.",
+                kept="Its text is intact.",
+                todo="Press Regenerate for a new reply.",
+                detail=f"{type(error).__name__}: {error}",
+            ) from error
 
     def _messages(self, system: str, leaf: int) -> tuple[Message, ...]:
         """The chat down to `leaf` as the engine wants it. Replies carry their segments; empty ones are left out."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from app.atomic import replace_text
 from app.settings.table import Settings, Spec, specs
 from engine import KnownError
 
@@ -67,7 +66,7 @@ class SettingsFile:
                 document = tomlkit.document()
             for spec in specs():
                 _put(document, spec, getattr(settings, spec.key))
-            self._replace(tomlkit.dumps(document))
+            replace_text(self.path, tomlkit.dumps(document), private=True)
         except OSError as error:
             raise KnownError(
                 "The settings could not be saved.",
@@ -75,19 +74,6 @@ class SettingsFile:
                 todo="Check the free space and the permissions of the folder.",
                 detail=f"{self.path}: {error}",
             ) from error
-
-    def _replace(self, text: str) -> None:
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
 
 
 def section_key(spec: Spec) -> str:

@@ -9,10 +9,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from app.store import attachments
+from app.atomic import replace_text
+from app.store import attachments, foreign
 from app.store.database import Database, StoreError
 from app.store.repository import Repository
-from engine import KnownError, read_stats
+from engine import KnownError
 
 FORMAT = 1
 _CONVERSATION = ("uid", "title", "title_is_users", "created_at", "updated_at", "system_prompt", "sampler")
@@ -37,14 +38,14 @@ def from_json(store: Repository, text: str) -> list[int]:
     try:
         data = json.loads(text)
         version, chats = data["pacenote"], data["chats"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _no_export(f"{type(error).__name__}: {error}") from error
     if version != FORMAT:
         raise _no_export(f"format {version!r}, this Pacenote reads {FORMAT}")
     try:
         with store.db.write() as tx:
             return [_add(tx, chat) for chat in chats]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise _no_export(f"{type(error).__name__}: {error}") from error
     except StoreError as error:
         if isinstance(error.__cause__, sqlite3.IntegrityError | sqlite3.InterfaceError | sqlite3.ProgrammingError):
@@ -62,13 +63,13 @@ def to_markdown(store: Repository, conversation: int) -> str:
 
 
 def write(text: str, target: Path) -> None:
-    """Write an export. Raises KnownError when the disk will not take it."""
+    """Write an export. One that was there stays when the disk will not take the new one. Raises KnownError."""
     try:
-        target.write_text(text, "utf-8")
+        replace_text(target, text)
     except OSError as error:
         raise KnownError(
             "The export could not be written.",
-            kept="Your chats are unchanged.",
+            kept="Your chats are unchanged, and so is a file that was there.",
             todo="Choose another folder, or free some space.",
             detail=f"{target}: {error}",
         ) from error
@@ -114,19 +115,9 @@ def _chat(db: Database, number: int) -> dict[str, Any]:
     return {**chat, "active_root": uids.get(head["active_root_id"]), "messages": messages}
 
 
-def _require_figures(text: str | None) -> None:
-    """Raises ValueError, KeyError or TypeError for figures that no reply can have: they are shown wherever it is."""
-    if text is None:
-        return
-    figures = json.loads(text)
-    read_stats(figures)
-    for name in ("acceptance_rate", "mean_acceptance_length", "tokens_per_second"):
-        if not 0 <= figures[name] <= 1e15:
-            raise ValueError(f"`{name}` is out of range")
-
-
 def _add(tx: sqlite3.Connection, chat: dict[str, Any]) -> int:
     values = {name: chat[name] for name in _CONVERSATION}
+    foreign.check_chat(values)
     if tx.execute("SELECT 1 FROM conversation WHERE uid = ?", (values["uid"],)).fetchone():
         values["uid"] = uuid.uuid4().hex
     conversation = _insert(tx, "conversation", values)
@@ -134,6 +125,7 @@ def _add(tx: sqlite3.Connection, chat: dict[str, Any]) -> int:
     for message in chat["messages"]:
         row = {name: message[name] for name in _MESSAGE if name in message or name not in _LATER}
         attachments.from_json(row.setdefault("attachments", _LATER["attachments"]))
+        foreign.check_message(row)
         if tx.execute("SELECT 1 FROM message WHERE uid = ?", (row["uid"],)).fetchone():
             row["uid"] = uuid.uuid4().hex
         # Written while it streamed and exported: whoever reads it here, it does not stream.
@@ -144,13 +136,14 @@ def _add(tx: sqlite3.Connection, chat: dict[str, Any]) -> int:
         reply = message.get("reply")
         if reply is not None:
             kept = {name: reply[name] for name in _REPLY} | {"message_id": number}
-            _require_figures(kept["figures"])
+            foreign.check_reply(kept)
             for name in _BLOBS:
                 blob = reply.get(name) if name in _LATER else reply[name]
                 kept[name] = None if blob is None else base64.b64decode(blob, validate=True)
             _insert(tx, "reply", kept)
         for receipt in message["receipts"]:
             body = {name: receipt[name] for name in ("created_at", "kind", "body")}
+            foreign.check_receipt(body)
             _insert(tx, "receipt", {"message_id": number, **body})
     for message in chat["messages"]:
         child = ids.get(message["active_child"] or "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +165,79 @@ def test_figures_that_no_reply_can_have_are_not_imported(
         return
     with pytest.raises(KnownError, match="no export"):
         export.from_json(store, json.dumps(data))
+
+
+def poisoned(store: Repository, where: str, value: object) -> str:
+    """An export with another value at "chat/KEY", "message/KEY", "reply/KEY", "reply/KEY/KEY" or "receipt/KEY"."""
+    data = json.loads(export.to_json(store, [build(store, [("reply", 3, "a")])]))
+    chat = data["chats"][0]
+    message = chat["messages"][1]
+    kind, key, *inner = where.split("/")
+    row = {"chat": chat, "message": message, "reply": message["reply"], "receipt": message["receipts"][0]}[kind]
+    if inner:
+        value = json.dumps({**json.loads(row[key] or "{}"), inner[0]: value})
+    row[key] = value
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("chat/updated_at", 1e13),
+        ("chat/updated_at", float("inf")),
+        ("chat/created_at", -1),
+        ("chat/created_at", 10**400),
+        ("chat/sampler", "x"),
+        ("chat/sampler", "[]"),
+        ("message/created_at", True),
+        ("reply/seed", 2**40),
+        ("reply/seed", 10**400),
+        ("reply/request", "3"),
+        ("reply/model", ""),
+        ("reply/notices", '[{"kind": 1}]'),
+        ("reply/notices", "3"),
+        ("reply/error", '{"what": 3}'),
+        ("receipt/body", "3"),
+        ("receipt/body", '{"tokens": 3}'),
+        ("receipt/body", '{"tokens": "3", "compared": "3", "identical": true, "complete": true}'),
+    ],
+)
+def test_a_file_that_would_keep_the_list_or_the_chat_from_opening_is_refused(
+    store: Repository, where: str, value: object
+) -> None:
+    """Bug: a chat of the year 318857, or sampling that is no JSON, was taken, and no start could list the chats."""
+    with pytest.raises(KnownError, match="no export"):
+        export.from_json(store, poisoned(store, where, value))
+    assert len(store.conversations()) == 1
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"pacenote": 1, "chats": ' + "[" * 100_000])
+def test_a_file_nested_without_end_is_refused(store: Repository, text: str) -> None:
+    """Bug: Python's RecursionError came through as a mistake of Pacenote's."""
+    with pytest.raises(KnownError, match="no export"):
+        export.from_json(store, text)
+
+
+def test_an_export_that_does_not_come_to_its_end_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bug: the file was emptied first, so a full disk cost the backup of yesterday."""
+    (tmp_path / "chats.json").write_text("yesterday")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(KnownError, match="could not be written"):
+        export.write("today", tmp_path / "chats.json")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("chats.json", "yesterday")]
+
+
+def test_an_export_goes_where_a_link_leads_and_replaces_no_device(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    export.write("words", tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "real.json").read_text() == "words"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(KnownError, match="could not be written"):
+        export.write("words", tmp_path / "pipe")

@@ -251,3 +251,16 @@ def test_verify_uses_the_system_prompt_that_wrote_the_reply(
     assert loader.requests[-1].messages[0].content == "Be brief."
     ask(qtbot, window, "again")
     assert loader.requests[-1].messages[0].content == "Be long."
+
+
+def test_a_reply_whose_request_cannot_be_read_says_so(qtbot: QtBot, window: MainWindow, loader: FakeLoader) -> None:
+    """Bug: a chat from another program's file, and Continue and Verify ended in a mistake of Pacenote's."""
+    item = cut(qtbot, window, loader, "budget")
+    with window.services.store.db.write() as tx:
+        tx.execute("UPDATE reply SET request = '{}'")
+    for act in (window.go_on, lambda: window.services.chats.check(item)):
+        window.banner.hide()
+        act()
+        assert window.banner.text.startswith("How this reply was asked for cannot be read.")
+    assert len(loader.requests) == 1
+    assert last(window).content == item.content

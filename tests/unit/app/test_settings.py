@@ -104,7 +104,7 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyte
     file = SettingsFile(tmp_path / "s.toml")
     file.save(dataclasses.replace(Settings(), top_k=3))
     before = file.path.read_text()
-    monkeypatch.setattr("app.settings.file.os.fsync", full)
+    monkeypatch.setattr("app.atomic.os.fsync", full)
     with pytest.raises(KnownError, match="could not be saved"):
         file.save(Settings())
     assert file.path.read_text() == before

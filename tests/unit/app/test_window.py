@@ -742,7 +742,7 @@ def test_the_theme_is_switched_live(qtbot: QtBot, window: MainWindow) -> None:
 
 
 def test_settings_that_cannot_be_saved_are_told(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.settings.file.os.fsync", _full)
+    monkeypatch.setattr("app.atomic.os.fsync", _full)
     window.services.change_settings(dataclasses.replace(Settings(), top_k=7))
     assert "settings could not be saved" in window.banner.text
     assert window.services.settings.top_k == 7
