@@ -17,6 +17,7 @@ from PySide6.QtGui import (
     QFont,
     QPainter,
     QPaintEvent,
+    QResizeEvent,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -91,6 +92,13 @@ class TextPart(Marked, QTextBrowser):
         if int(document.textWidth()) != width:
             document.setTextWidth(width)
         return int(document.size().height() + 0.999)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        if event.oldSize().width() != event.size().width():
+            super().resizeEvent(event)
+        else:
+            # Qt would lay out the whole document anew, with every line that it grows by.
+            self.verticalScrollBar().setRange(0, 0)
 
     def sizeHint(self) -> QSize:
         return QSize(400, self.height_for(max(1, self.width())))
