@@ -83,6 +83,7 @@ class MainWindow(FindWindow):
         chats.opened.connect(self._on_opened)
         chats.located.connect(self.on_located)
         chats.appended.connect(self._on_appended)
+        chats.leaving.connect(self.composer.settle)
         chats.draft_changed.connect(self._on_draft)
         chats.sent.connect(self.composer.clear)
         chats.editing_changed.connect(self.composer.set_editing)
@@ -179,7 +180,7 @@ class MainWindow(FindWindow):
 
     @Slot()
     def _on_typed(self) -> None:
-        self.services.chats.note_draft(self.composer.draft())
+        self.services.chats.note_draft(self.composer.unsent())
 
     @Slot(int)
     def _copy(self, message: int) -> None:
@@ -351,6 +352,7 @@ class MainWindow(FindWindow):
         if unsaved and not dialogs.quit_anyway(self, unsaved):
             event.ignore()
             return
+        self.composer.settle()
         self.services.chats.save_draft()
         self.save_geometry()
         super().closeEvent(event)

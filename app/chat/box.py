@@ -7,9 +7,17 @@ import re
 import sys
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QResizeEvent
+from PySide6.QtGui import (
+    QFocusEvent,
+    QGuiApplication,
+    QInputMethodEvent,
+    QKeyEvent,
+    QResizeEvent,
+    QTextDocumentFragment,
+)
 from PySide6.QtWidgets import QFrame, QPlainTextEdit
 
+from app.store.attachments import plain
 from app.text import exact_text
 from app.theme.manager import text_font
 from app.theme.tokens import TRANSCRIPT
@@ -18,9 +26,16 @@ MAX_LINES = 8
 LONG_PASTE = 4_000
 """Characters above which a paste is told, not inserted: a text box needs seconds for 20,000 lines."""
 LONG_PASTE_LINES = 80
+MOST_TEXT, LONGEST_LINE = 100_000, 10_000
+"""Characters that can be written in without waiting. One line of a million held the window for three minutes."""
 PLACEHOLDER = re.compile(r"\{\{[^{}\n]+\}\}")
 MAC = sys.platform == "darwin"
 _NONE, _KEYPAD = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier
+
+
+def has_room_for(text: str) -> bool:
+    """Whether a text box can hold it."""
+    return len(text) <= MOST_TEXT and all(len(line) <= LONGEST_LINE for line in text.split("\n"))
 
 
 class Box(QPlainTextEdit):
@@ -34,13 +49,14 @@ class Box(QPlainTextEdit):
     """Too long for a text box."""
     files = Signal(list)
     """Paths that were dropped or pasted."""
+    picture = Signal()
+    """A picture was dropped or pasted, and no text with it."""
     recall = Signal(int)
     """Steps through what was sent before: -1 is back."""
 
     def __init__(self) -> None:
         super().__init__()
         self.send_with = "enter"
-        self._composing = False
         self.setFont(text_font(TRANSCRIPT[0]))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName("Message")
@@ -51,14 +67,24 @@ class Box(QPlainTextEdit):
         self.textChanged.connect(self._fit)
         self._fit()
 
-    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
-        self._composing = bool(event.preeditString())
-        super().inputMethodEvent(event)
+    @property
+    def composing(self) -> str:
+        """What an input method has not committed yet. It is on the screen, and in no text."""
+        return self.textCursor().block().layout().preeditAreaText()
+
+    def settle(self) -> None:
+        """Commit what is being composed: the box is about to be sent, or to show another draft."""
+        if self.composing:
+            QGuiApplication.inputMethod().commit()
+        if left := self.composing:  # no input method answered
+            event = QInputMethodEvent()
+            event.setCommitString(left)
+            QGuiApplication.sendEvent(self, event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key, modifiers = event.key(), event.modifiers()
         enter = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if self._composing:
+        if self.composing:
             # Enter chooses a candidate of the input method; Esc and Up are its own too.
             if not enter:
                 super().keyPressEvent(event)
@@ -89,16 +115,22 @@ class Box(QPlainTextEdit):
         paths = [url.toLocalFile() for url in source.urls() if url.isLocalFile()]
         if paths:
             self.files.emit(paths)
-        elif source.hasText():
-            # Plain text only: what is sent is what is seen.
-            text = source.text()
+            return
+        # Plain text only: what is sent is what is seen.
+        text = source.text()
+        if not text and source.hasHtml():
+            text = QTextDocumentFragment.fromHtml(source.html()).toPlainText().replace("\ufffc", "")
+        if text:
+            text = plain(text)
             if len(text) > LONG_PASTE or text.count("\n") > LONG_PASTE_LINES:
                 self.pasted.emit(text)
             else:
                 self.insertPlainText(text)
+        elif source.hasImage():
+            self.picture.emit()
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        return source.hasUrls() or super().canInsertFromMimeData(source)
+        return source.hasUrls() or source.hasHtml() or source.hasImage() or super().canInsertFromMimeData(source)
 
     def focusNextPrevChild(self, next: bool) -> bool:
         # Tab, before it leaves the box: behind the last placeholder it does, so nobody is caught.
@@ -109,9 +141,7 @@ class Box(QPlainTextEdit):
         text = exact_text(self)
         start = self.textCursor().selectionEnd()
         units = text.encode("utf-16-le")
-        found = PLACEHOLDER.search(text, len(units[: 2 * start].decode("utf-16-le", "ignore"))) or PLACEHOLDER.search(
-            text
-        )
+        found = PLACEHOLDER.search(text, len(units[: 2 * start].decode("utf-16-le", "ignore")))
         if found is None:
             return False
         cursor = self.textCursor()

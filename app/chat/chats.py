@@ -35,6 +35,8 @@ class Chats(QObject):
     """The chat was opened by a search, and this is the message that has its words."""
     appended = Signal(object)
     """An Item was added at the end."""
+    leaving = Signal()
+    """The composer is about to be filled anew: what is in it is noted now, or it is lost."""
     draft_changed = Signal(object)
     """Put this Draft into the composer."""
     sent = Signal()
@@ -133,13 +135,18 @@ class Chats(QObject):
     @Slot(int)
     def open(self, number: int) -> None:
         """Show a chat; NEW_CHAT shows an empty one. The draft of the chat that is left is kept."""
+        self.leaving.emit()
         self.save_draft()
         self._end_edit()
         self.current = number
         # The branch that is being written stays.
         hit = self._read(lambda: located(self._store, number, self.search, stay=self.busy), None)
         self.opened.emit(True)
-        self._restore_draft()
+        edited = None if self.busy else self._drafts.last_edit(number)
+        if edited is not None:
+            self._go_into(edited)
+        else:
+            self._restore_draft()
         if hit is not None:
             self.located.emit(hit)
 
@@ -173,7 +180,7 @@ class Chats(QObject):
                 text,
                 attachments=attachments,
                 title=title_from(text if text.strip() else attachments[0].name),
-                keep_draft=self._editing is not None,
+                edited=self._editing.id if self._editing is not None else None,
             )
         except StoreError as error:
             self.failed.emit(as_dict(error))
@@ -271,16 +278,21 @@ class Chats(QObject):
 
     @Slot(int)
     def edit(self, message: int) -> None:
-        """Put a user's message into the composer; sending makes a branch. What was in the composer is its draft."""
+        """Put a user's message into the composer; sending makes a branch. What was in the composer is kept."""
         if self.busy:
             return
-        stored = self._store.message(message)
+        stored = self._read(lambda: self._store.message(message), None)
         if stored is None or stored.role != "user":
             return
+        self.leaving.emit()
         self.save_draft()
-        self._editing = stored
+        self._go_into(stored)
+
+    def _go_into(self, message: StoredMessage) -> None:
+        self._editing = message
         self.editing_changed.emit(True)
-        self.draft_changed.emit(Draft(stored.content, stored.attachments))
+        self.draft_changed.emit(self._drafts.read_edit(message))
+        self._drafts.forget()
 
     @Slot()
     def edit_last(self) -> None:
@@ -290,7 +302,9 @@ class Chats(QObject):
 
     @Slot()
     def cancel_edit(self) -> None:
+        """The message is to stay as it is."""
         if self._editing is not None:
+            self._drafts.give_up(self._editing)
             self._end_edit()
             self._restore_draft()
 
@@ -351,6 +365,8 @@ class Chats(QObject):
         """What is in the composer."""
         if self._editing is None:
             self._drafts.note(self.current, draft)
+        else:
+            self._drafts.note_edit(self._editing, draft)
 
     @Slot()
     def save_draft(self) -> None:

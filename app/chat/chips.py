@@ -14,18 +14,22 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QPushButton,
+    QScrollArea,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from app import figures
+from app.chat.box import has_room_for
 from app.store import Attachment
 from app.theme.icons import icon
 from app.theme.manager import code_font, current, use_class
 from app.theme.tokens import GAP_8
 
 CHIP_HEIGHT = 28
+MOST_HEIGHT = 3 * (CHIP_HEIGHT + GAP_8) + CHIP_HEIGHT // 2
+"""Of chips in the composer, in pixels: three rows and a half, so that one sees that there are more."""
 MOST_WIDTH = 280
 SHOWN = 200_000
 """Characters of an attachment that are shown; more would freeze a text box for seconds."""
@@ -135,10 +139,32 @@ class Chips(QWidget):
     def sizeHint(self) -> QSize:
         return QSize(100, self.height_for(max(100, self.width())))
 
+
+class ChipArea(QScrollArea):
+    """Chips that never crowd out what is around them: after some rows they scroll."""
+
+    def __init__(self, chips: Chips) -> None:
+        super().__init__()
+        self._chips = chips
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidgetResizable(True)
+        self.setWidget(chips)
+        for widget in (self.viewport(), chips):
+            widget.setAutoFillBackground(False)
+        self.fit()
+
+    def fit(self) -> None:
+        """After the chips or the width changed."""
+        height = self._chips.height_for(max(100, self.viewport().width()))
+        self._chips.setFixedHeight(height)
+        self.setFixedHeight(min(height, MOST_HEIGHT))
+        self.setVisible(height > 0)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        if self._removable:  # in a layout; under a message the view places it
-            self.setFixedHeight(self.height_for(self.width()))
+        self.fit()
 
 
 class AttachmentDialog(QDialog):
@@ -167,6 +193,9 @@ class AttachmentDialog(QDialog):
         if movable:
             move = box.addButton("Put into the message", QDialogButtonBox.ButtonRole.ActionRole)
             move.clicked.connect(self._on_move)
+            if not has_room_for(attachment.text):
+                move.setEnabled(False)
+                move.setToolTip("Too long for the text box")
         layout = QVBoxLayout(self)
         layout.addWidget(about)
         layout.addWidget(text, 1)

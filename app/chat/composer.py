@@ -9,14 +9,17 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.box import Box
-from app.chat.chips import AttachmentDialog, Chips
+from app.chat.chips import AttachmentDialog, ChipArea, Chips
 from app.errorcard import as_dict
 from app.store import Attachment, Draft
-from app.store.attachments import read_file
+from app.store.attachments import MAX_BYTES, read_file, require_room, too_long
 from app.text import exact_text
 from app.theme.icons import icon
 from app.theme.manager import current, use_class
 from engine import KnownError
+
+MOST_NAMED = 5
+"""Files in a sentence."""
 
 
 class Composer(QWidget):
@@ -39,8 +42,8 @@ class Composer(QWidget):
         self._editing = False
         self.history: list[str] = []
         self._attachments: list[Attachment] = []
-        # Where `recall` is in the history, and what was written before it went there.
-        self._recalled: tuple[int, str] | None = None
+        # Where `recall` is in the history, what was written before it went there, and what it put into the box.
+        self._recalled: tuple[int, str, str] | None = None
         self.box = Box()
         self.box.submitted.connect(self.submit)
         self.box.up_in_empty.connect(self.edit_last)
@@ -49,10 +52,12 @@ class Composer(QWidget):
         self.box.focused.connect(self._on_focus)
         self.box.pasted.connect(self._on_pasted)
         self.box.files.connect(self.add_files)
+        self.box.picture.connect(self._on_picture)
         self.box.recall.connect(self.recall)
         self.chips = Chips(removable=True)
         self.chips.pressed.connect(self._on_chip)
         self.chips.removed.connect(self._on_chip_removed)
+        self._chip_area = ChipArea(self.chips)
         self.more = QToolButton()
         use_class(self.more, "quiet")
         self.more.setFixedSize(34, 34)
@@ -70,7 +75,7 @@ class Composer(QWidget):
         inner = QVBoxLayout(self._frame)
         inner.setContentsMargins(8, 8, 8, 8)
         inner.setSpacing(8)
-        inner.addWidget(self.chips)
+        inner.addWidget(self._chip_area)
         row = QHBoxLayout()
         row.setSpacing(6)
         inner.addLayout(row)
@@ -105,7 +110,18 @@ class Composer(QWidget):
     def draft(self) -> Draft:
         return Draft(self.text(), tuple(self._attachments))
 
+    def unsent(self) -> Draft:
+        """What is to be kept: while the history is looked through, what was written before."""
+        browsing = self._browsing()
+        return self.draft() if browsing is None else Draft(browsing[1], tuple(self._attachments))
+
+    @Slot()
+    def settle(self) -> None:
+        """Nothing of the text is in the hands of an input method any more."""
+        self.box.settle()
+
     def set_draft(self, draft: Draft) -> None:
+        self._recalled = None
         self._show_attachments(draft.attachments)
         self.set_text(draft.text)
 
@@ -160,38 +176,76 @@ class Composer(QWidget):
     @Slot()
     def submit(self) -> None:
         """Send what is written. While a reply is being written nothing is sent and nothing is lost."""
+        self.settle()
         if not self._busy and self._has_something():
             self.send.emit(self.draft())
 
     @Slot(list)
     def add_files(self, paths: Sequence[str]) -> None:
-        """Attach text files. The first one that cannot be attached is told; the others are."""
+        """Attach text files. Those that cannot be attached are told; the others are."""
         found: list[Attachment] = []
-        problem: KnownError | None = None
+        problems: dict[str, KnownError] = {}
         for path in paths:
             try:
-                found.append(read_file(Path(path)))
+                one = read_file(Path(path))
+                require_room([*self._attachments, *found], one)
+                found.append(one)
             except KnownError as error:
-                problem = problem or error
+                problems[Path(path).name] = error
         if found:
             self._show_attachments([*self._attachments, *found])
             self.edited.emit()
-        if problem is not None:
-            self.failed.emit(as_dict(problem))
+        self._tell(problems)
+
+    def _tell(self, problems: dict[str, KnownError]) -> None:
+        """By the name of what was not attached."""
+        if not problems:
+            return
+        first, *others = problems
+        told = as_dict(problems[first])
+        if others:
+            more = f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
+            told["what"] += f" Not attached either: {', '.join(others[:MOST_NAMED])}{more}."
+            told["detail"] = "\n".join(f"{name}: {problems[name].what}" for name in list(problems)[:100])
+        self.failed.emit(told)
 
     @Slot(int)
     def recall(self, step: int) -> None:
-        """Put what was sent before into the box; what was written comes back at the end."""
-        at, written = self._recalled or (len(self.history), self.text())
+        """Put what was sent before into the box; what was written comes back at the end.
+
+        A message that was fetched and then changed is what is written now.
+        """
+        at, written, _ = self._browsing() or (len(self.history), self.text(), "")
+        at = min(at, len(self.history))
         to = max(0, min(len(self.history), at + step))
         if to != at:
-            self._recalled = (to, written)
-            self.set_text(self.history[to] if to < len(self.history) else written)
+            text = self.history[to] if to < len(self.history) else written
+            self._recalled = (to, written, text) if to < len(self.history) else None
+            self.set_text(text)
+
+    def _browsing(self) -> tuple[int, str, str] | None:
+        """Where in the history the box is, unless what it shows was changed."""
+        return self._recalled if self._recalled is not None and self._recalled[2] == self.text() else None
 
     @Slot(str)
     def _on_pasted(self, text: str) -> None:
-        self._show_attachments([*self._attachments, Attachment("Pasted text", text, pasted=True)])
+        one = Attachment("Pasted text", text, pasted=True)
+        try:
+            if len(text) > MAX_BYTES:
+                raise too_long("The pasted text", len(text))
+            require_room(self._attachments, one)
+        except KnownError as error:
+            self.failed.emit(as_dict(error))
+            return
+        self._show_attachments([*self._attachments, one])
         self.edited.emit()
+
+    @Slot()
+    def _on_picture(self) -> None:
+        error = KnownError(
+            "Pictures cannot be attached.", kept="Your message is unchanged.", todo="The models here read text only."
+        )
+        self.failed.emit(as_dict(error))
 
     @Slot(object)
     def _on_chip(self, attachment: Attachment) -> None:
@@ -214,8 +268,7 @@ class Composer(QWidget):
     def _show_attachments(self, attachments: Sequence[Attachment]) -> None:
         self._attachments = list(attachments)
         self.chips.show_attachments(self._attachments)
-        if self._attachments:
-            self.chips.setFixedHeight(self.chips.height_for(max(100, self.chips.width())))
+        self._chip_area.fit()
         self._refresh()
 
     def _has_something(self) -> bool:

@@ -12,6 +12,11 @@ from engine import KnownError
 
 MAX_BYTES = 1 << 20
 """Of one file. About 250,000 tokens, more than any of the models reads."""
+MAX_TOGETHER = 2 << 20
+"""Characters of all attachments of a message: the draft with them is written whenever the typing pauses."""
+MOST = 50
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+"""Bytes that no text has, in whatever 8-bit encoding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +45,64 @@ def compose(typed: str, attachments: Sequence[Attachment]) -> str:
 def read_file(path: Path) -> Attachment:
     """A text file as an attachment. UTF-8, or UTF-16 with its mark. Raises KnownError for anything else."""
     try:
+        if not path.is_file():  # reading a pipe or a device may never end
+            raise OSError("it is no file, or is gone")
         size = path.stat().st_size
-        data = path.read_bytes() if size <= MAX_BYTES else b""
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise KnownError(
-            f"{path.name} cannot be read.",
+            f"{_shown(path)} cannot be read.",
             kept="Your message is unchanged.",
             todo="Check that it is a file and that you may read it.",
             detail=f"{path}: {error}",
         ) from error
-    if size > MAX_BYTES:
-        raise KnownError(
-            f"{path.name} is too long to attach ({size / 2**20:.1f} MiB, at most {MAX_BYTES / 2**20:.0f} MiB).",
-            kept="Your message is unchanged.",
-            todo="Attach the part that matters.",
-        )
+    if len(data) > MAX_BYTES:
+        raise too_long(_shown(path), max(size, len(data)))
     utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         text = data.decode("utf-16" if utf16 else "utf-8-sig")
     except UnicodeDecodeError as error:
+        if not utf16 and not _CONTROL.search(data):
+            raise KnownError(
+                f"{_shown(path)} is not in UTF-8.",
+                kept="Your message is unchanged.",
+                todo="Save it as UTF-8 in a text editor, then attach it.",
+                detail=f"{path}: {error}",
+            ) from error
         raise _no_text(path, str(error)) from error
     if "\0" in text:
         raise _no_text(path, "it holds NUL characters")
-    return Attachment(path.name, text.replace("\r\n", "\n"))
+    return Attachment(_shown(path), plain(text))
+
+
+def plain(text: str) -> str:
+    """With line ends as everything here has them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def too_long(name: str, size: int) -> KnownError:
+    return KnownError(
+        f"{name} is too long to attach ({size / 2**20:.1f} MiB, at most {MAX_BYTES / 2**20:.0f} MiB).",
+        kept="Your message is unchanged.",
+        todo="Attach the part that matters.",
+    )
+
+
+def require_room(there: Sequence[Attachment], new: Attachment) -> None:
+    """Raises KnownError where a message would have too many attachments, or too much in them."""
+    if len(there) >= MOST:
+        what = f"{new.name} was not attached: a message has {MOST} attachments at most."
+    elif sum(len(one.text) for one in there) + len(new.text) > MAX_TOGETHER:
+        what = f"{new.name} was not attached: all attachments together would be longer than any model reads."
+    else:
+        return
+    raise KnownError(what, kept="Your message is unchanged.", todo="Attach what matters, or send several messages.")
+
+
+def _shown(path: Path) -> str:
+    """A file's name in one line."""
+    return "".join(c if c.isprintable() else " " for c in path.name) or str(path)
 
 
 def to_json(attachments: Sequence[Attachment]) -> str:
@@ -79,7 +119,7 @@ def from_json(kept: str) -> tuple[Attachment, ...]:
 
 def _no_text(path: Path, why: str) -> KnownError:
     return KnownError(
-        f"{path.name} is not a text file.",
+        f"{_shown(path)} is not a text file.",
         kept="Your message is unchanged.",
         todo="Attach plain text: notes, code, CSV, Markdown.",
         detail=f"{path}: {why}",

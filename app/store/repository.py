@@ -120,6 +120,30 @@ class Repository(Hits):
             else:
                 tx.execute("DELETE FROM draft WHERE conversation_id = ?", (number,))
 
+    def edit(self, message: int) -> Draft | None:
+        """What a message was changed to, and not sent."""
+        row = self.db.row("SELECT text, attachments FROM edit WHERE message_id = ?", message)
+        return Draft(row["text"], attachments.from_json(row["attachments"])) if row else None
+
+    def save_edit(self, message: int, draft: Draft | None) -> None:
+        """draft: None when it was given up."""
+        with self.db.write() as tx:
+            tx.execute("DELETE FROM edit WHERE message_id = ?", (message,))
+            if draft is not None:
+                tx.execute(
+                    "INSERT INTO edit(message_id, text, attachments, updated_at) VALUES (?, ?, ?, ?)",
+                    (message, draft.text, attachments.to_json(draft.attachments), time.time()),
+                )
+
+    def edits(self, conversation: int) -> list[int]:
+        """Messages that were changed and not sent, the newest change first."""
+        rows = self.db.rows(
+            """SELECT message_id FROM edit JOIN message ON id = message_id
+               WHERE conversation_id = ? ORDER BY edit.updated_at DESC""",
+            conversation,
+        )
+        return [row["message_id"] for row in rows]
+
     # templates
 
     def templates(self) -> list[Template]:

@@ -119,4 +119,14 @@ V3 = """
 CREATE INDEX message_deleted ON message(deleted_at, conversation_id) WHERE deleted_at IS NOT NULL;
 """
 
-MIGRATIONS: tuple[str, ...] = (V1, V2, V3)
+V4 = """
+-- Earlier messages that were changed and not sent yet.
+CREATE TABLE edit (
+    message_id  INTEGER PRIMARY KEY REFERENCES message(id) ON DELETE CASCADE,
+    text        TEXT NOT NULL,
+    attachments TEXT NOT NULL,
+    updated_at  REAL NOT NULL
+) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (V1, V2, V3, V4)

@@ -95,18 +95,21 @@ class Tree:
         *,
         attachments: Sequence[Attachment] = (),
         title: str = "",
-        keep_draft: bool = False,
+        edited: int | None = None,
     ) -> StoredMessage:
         """Commit a user's message as the active child of `parent`, and its draft away in the same transaction.
 
-        title: for a chat that has none yet.
+        title: for a chat that has none yet. edited: the message that this one stands beside; what is unsent of it
+        goes, and the draft stays.
         """
         with self.db.write() as tx:
             number = self._insert(tx, conversation, parent, "user", text, State.COMPLETE, to_json(attachments))
             if title:
                 tx.execute("UPDATE conversation SET title = ? WHERE id = ? AND title = ''", (title, conversation))
-            if not keep_draft:
+            if edited is None:
                 tx.execute("DELETE FROM draft WHERE conversation_id = ?", (conversation,))
+            else:
+                tx.execute("DELETE FROM edit WHERE message_id = ?", (edited,))
         return self._read_back(number)
 
     def begin_reply(

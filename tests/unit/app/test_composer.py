@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from PySide6.QtCore import QMimeData, Qt, QUrl
-from PySide6.QtGui import QInputMethodEvent
+from PySide6.QtGui import QImage, QInputMethodEvent, QTextCursor
 from PySide6.QtWidgets import QAbstractButton, QApplication, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.chat.box import LONG_PASTE, LONG_PASTE_LINES
 from app.chat.chips import AttachmentDialog
 from app.chat.composer import Composer
-from app.store import Attachment, Draft
+from app.store import Attachment, Draft, attachments
 from app.store.attachments import compose as compose_message
 
 NONE, SHIFT, CTRL = (
@@ -274,3 +275,139 @@ def test_a_template_marks_its_placeholders_one_after_the_other(qtbot: QtBot, com
     assert composer.text() == "😀 Translate into German: hello"
     composer.insert(" plain")
     assert composer.text().endswith("hello plain")
+
+
+def told(composer: Composer) -> list[dict[str, str]]:
+    got: list[dict[str, str]] = []
+    composer.failed.connect(got.append)
+    return got
+
+
+def test_a_pipe_does_not_hold_the_window(composer: Composer, tmp_path: Path) -> None:
+    """Bug: reading it never ended."""
+    problems = told(composer)
+    os.mkfifo(tmp_path / "pipe")
+    composer.add_files([str(tmp_path / "pipe"), "/dev/zero"])
+    assert problems[0]["what"] == "pipe cannot be read. Not attached either: zero."
+
+
+def test_every_file_that_is_not_attached_is_named(composer: Composer, tmp_path: Path) -> None:
+    """Bug: of several only the first was told, and the others were missing without a word."""
+    problems = told(composer)
+    for number in range(8):
+        (tmp_path / f"{number}.bin").write_bytes(b"\0")
+    (tmp_path / "a.txt").write_text("a")
+    composer.add_files([str(tmp_path / name) for name in ("0.bin", "a.txt", *(f"{n}.bin" for n in range(1, 8)))])
+    (problem,) = problems
+    assert problem["what"] == (
+        "0.bin is not a text file. Not attached either: 1.bin, 2.bin, 3.bin, 4.bin, 5.bin and 2 more."
+    )
+    assert "7.bin is not a text file." in problem["detail"]
+    assert [a.name for a in composer.draft().attachments] == ["a.txt"]
+
+
+def test_text_in_another_encoding_is_told_from_no_text(composer: Composer, tmp_path: Path) -> None:
+    """Bug: a letter saved by an old Windows editor was called no text, and nothing said what to do."""
+    problems = told(composer)
+    (tmp_path / "letter.txt").write_bytes("Grüße".encode("latin-1"))
+    composer.add_files([str(tmp_path / "letter.txt")])
+    assert problems[0]["what"] == "letter.txt is not in UTF-8."
+    assert "Save it as UTF-8" in problems[0]["todo"]
+
+
+def test_a_name_is_one_line(composer: Composer, tmp_path: Path) -> None:
+    (tmp_path / "a\nb.txt").write_text("one\rtwo\r\n")
+    composer.add_files([str(tmp_path / "a\nb.txt")])
+    assert composer.draft().attachments == (Attachment("a b.txt", "one\ntwo\n"),)
+
+
+def test_attachments_have_a_most(composer: Composer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug: 20 MB of files stopped the window for 0.3 s at every pause of the typing, and no model reads them."""
+    problems = told(composer)
+    monkeypatch.setattr(attachments, "MAX_TOGETHER", 12_000)
+    monkeypatch.setattr(attachments, "MOST", 2)
+    for text in ("x" * 10_000, "y" * 10_000, "z" * 4001):
+        paste(composer, text)
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "b.txt").write_text("b")
+    composer.add_files([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")])
+    paste(composer, "x" * ((1 << 20) + 1))
+    assert [a.text[0] for a in composer.draft().attachments] == ["x", "a"]
+    assert [problem["what"][:40] for problem in problems] == [
+        "Pasted text was not attached: all attach",
+        "Pasted text was not attached: all attach",
+        "b.txt was not attached: a message has 2 ",
+        "The pasted text is too long to attach (1",
+    ]
+
+
+def test_formatted_text_without_a_plain_form_is_pasted_as_text(composer: Composer) -> None:
+    """Bug: nothing at all happened."""
+    data = QMimeData()
+    data.setHtml('<p>bo<b>ld</b><img src="http://x/y.png"></p><p>next</p>')
+    assert composer.box.canInsertFromMimeData(data)
+    composer.box.insertFromMimeData(data)
+    assert composer.text() == "bold\nnext"
+
+
+def test_a_picture_is_declined_in_words(composer: Composer) -> None:
+    """Bug: nothing at all happened."""
+    problems = told(composer)
+    data = QMimeData()
+    data.setImageData(QImage(4, 4, QImage.Format.Format_RGB32))
+    composer.box.insertFromMimeData(data)
+    assert [problem["what"] for problem in problems] == ["Pictures cannot be attached."]
+    data.setText("cells of a table come as both")
+    composer.box.insertFromMimeData(data)
+    assert composer.text() == "cells of a table come as both"
+    assert len(problems) == 1
+
+
+def test_line_ends_of_windows_are_not_kept_in_a_long_paste(composer: Composer) -> None:
+    paste(composer, "a\r\n" * 100)
+    assert composer.draft().attachments[0].text == "a\n" * 100
+
+
+@pytest.mark.parametrize(("text", "fits"), [("word\n" * 2000, True), ("x" * 10_001, False), ("w\n" * 60_000, False)])
+def test_what_a_text_box_cannot_hold_is_not_put_into_it(composer: Composer, text: str, fits: bool) -> None:
+    """Bug: one line of a million letters held the window for three minutes."""
+    paste(composer, text)
+    buttons(composer)[0].click()
+    (dialog,) = composer.findChildren(AttachmentDialog)
+    (move,) = [b for b in dialog.findChildren(QAbstractButton) if b.text() == "Put into the message"]
+    assert move.isEnabled() is fits
+    dialog.reject()
+
+
+def test_many_chips_scroll_and_leave_room_for_the_text(qtbot: QtBot, composer: Composer, tmp_path: Path) -> None:
+    """Bug: 50 files covered the text box, and half of the transcript."""
+    for number in range(50):
+        (tmp_path / f"{number}.txt").write_text("x")
+    composer.resize(600, 400)
+    composer.add_files([str(tmp_path / f"{number}.txt") for number in range(50)])
+    area = composer._chip_area
+    qtbot.waitUntil(lambda: area.geometry().bottom() < composer.box.geometry().top())
+    assert area.height() <= 160
+    assert area.verticalScrollBar().maximum() > 0
+    assert composer.sizeHint().height() < 300
+    last = buttons(composer)[-1]
+    last.setFocus(Qt.FocusReason.TabFocusReason)
+    area.ensureWidgetVisible(last)
+    assert area.viewport().rect().contains(last.mapTo(area.viewport(), last.rect().center()))
+    composer.clear()
+    assert area.isHidden()
+
+
+def test_tab_leaves_a_box_with_double_braces_in_its_text(qtbot: QtBot, composer: Composer) -> None:
+    """Bug: code with {{ these }} kept the keyboard in the box: after the last one Tab went to the first again."""
+    composer.set_text("{{ a }} and {{ b }}")
+    composer.box.moveCursor(QTextCursor.MoveOperation.Start)
+    marked = []
+    for _ in range(3):
+        qtbot.keyClick(composer.box, Qt.Key.Key_Tab)
+        marked.append(composer.box.textCursor().selectedText())
+    assert marked == ["{{ a }}", "{{ b }}", "{{ b }}"]
+    assert not composer.box.hasFocus()
+    composer.insert(" no more")
+    assert composer.text() == "{{ a }} and  no more"
+    assert not composer.box.textCursor().hasSelection(), "bug: it marked what was there before"
