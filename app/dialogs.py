@@ -126,6 +126,18 @@ def quit_anyway(parent: QWidget, replies: int) -> bool:
     return box.clickedButton() is leave
 
 
+def discard_changes(parent: QWidget, names: list[str]) -> bool:
+    """Ask before changes that were not saved are lost."""
+    box = QMessageBox(QMessageBox.Icon.NoIcon, "Pacenote", "Some changes are not saved", parent=parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setInformativeText(", ".join(names))
+    stay = box.addButton("Go on editing", QMessageBox.ButtonRole.RejectRole)
+    leave = box.addButton("Discard", QMessageBox.ButtonRole.DestructiveRole)
+    box.setDefaultButton(stay)
+    box.exec()
+    return box.clickedButton() is leave
+
+
 def announce(widget: QWidget, text: str) -> None:
     """Tell a screen reader once; when none listens, nothing happens."""
     if QAccessible.isActive():
