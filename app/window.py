@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Slot
@@ -264,7 +265,8 @@ class MainWindow(FindWindow):
         chats = self.services.chats
         dialog = ChatSettingsDialog(chats.options, self.services.settings, self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.changed.connect(chats.set_options)
+        # A file that is opened with Pacenote brings another chat, under the dialog.
+        dialog.changed.connect(partial(chats.set_options, number=chats.current))
         dialog.open()
 
     @Slot()

@@ -125,9 +125,12 @@ class Chats(QObject):
         """Of the open chat. A chat that does not exist yet has the settings', or what was chosen for it."""
         return self._options.read(self.conversation(), self.settings)
 
-    def set_options(self, options: ChatOptions) -> None:
-        """For replies from now on. Those that are written keep the system prompt that they were written with."""
-        self._deletions.attempt(lambda: self._options.write(self.current, options))
+    def set_options(self, options: ChatOptions, number: int | None = None) -> None:
+        """For replies from now on. Those that are written keep the system prompt that they were written with.
+
+        number: of the chat; None for the one that is open.
+        """
+        self._deletions.attempt(lambda: self._options.write(self.current if number is None else number, options))
         self.options_changed.emit()
 
     # opening
@@ -206,14 +209,15 @@ class Chats(QObject):
     def _place_for_message(self) -> tuple[Conversation, int | None]:
         """The chat and the parent for what is being sent. A chat that does not exist yet is made."""
         if self._editing is not None:
-            conversation = self._store.conversation(self._editing.conversation_id)
-            if conversation is not None:
-                return conversation, self._editing.parent_id
+            conversation, parent = self._store.conversation(self._editing.conversation_id), self._editing.parent_id
+            # What it followed may have been deleted meanwhile: there it would be out of sight.
+            if conversation is not None and (parent is None or self._store.in_sight(parent)):
+                return conversation, parent
         conversation = self.conversation()
         if conversation is None:
             with self._store.db.write():
                 conversation = self._store.create_conversation()
-                self._options.write(conversation.id, self.options)
+                self._options.begin(conversation.id, self.settings)
                 self._store.save_draft(NEW_CHAT, Draft())
             return self._store.conversation(conversation.id) or conversation, None
         path = self._store.path(conversation.id)

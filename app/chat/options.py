@@ -67,4 +67,8 @@ class OwnOptions:
         with self._store.db.write():
             self._store.set_system_prompt(number, options.system_prompt)
             self._store.set_sampler(number, options.sampler or None)
+
+    def begin(self, number: int, settings: Settings) -> None:
+        """The chat that did not exist yet has this number now. Raises StoreError."""
+        self.write(number, self.read(None, settings))
         self._new = None

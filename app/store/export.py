@@ -12,7 +12,7 @@ from typing import Any
 from app.atomic import replace_text
 from app.store import attachments, foreign
 from app.store.database import Database, StoreError
-from app.store.repository import Repository
+from app.store.repository import LONGEST_TITLE, Repository
 from engine import KnownError
 
 FORMAT = 1
@@ -118,6 +118,7 @@ def _chat(db: Database, number: int) -> dict[str, Any]:
 def _add(tx: sqlite3.Connection, chat: dict[str, Any]) -> int:
     values = {name: chat[name] for name in _CONVERSATION}
     foreign.check_chat(values)
+    values["title"] = values["title"][:LONGEST_TITLE]
     if tx.execute("SELECT 1 FROM conversation WHERE uid = ?", (values["uid"],)).fetchone():
         values["uid"] = uuid.uuid4().hex
     conversation = _insert(tx, "conversation", values)

@@ -16,6 +16,7 @@ LATEST = 2.5e11
 
 def check_chat(row: dict[str, Any]) -> None:
     """A row of `conversation`. The list of all chats reads it, so one bad row would cost them all."""
+    _texts({"title": row["title"]})
     _time(row["created_at"])
     _time(row["updated_at"])
     if row["sampler"] is not None:

@@ -21,9 +21,13 @@ class Hits(Tree):
         scores = [(count(row["content"] + row["attachments"], wanted), row["id"] in visible, row["id"]) for row in rows]
         for score, _, number in sorted(scores, reverse=True):
             # What follows a deleted message went with it.
-            if score and all(row["deleted_at"] is None for row in self._up(number)):
+            if score and self.in_sight(number):
                 return int(number)
         return None
+
+    def in_sight(self, message: int) -> bool:
+        """Whether neither the message nor anything that it follows is deleted. It may be on another branch."""
+        return all(row["deleted_at"] is None for row in self._up(message))
 
     def reveal(self, message: int) -> None:
         """Make the branch that has a message the visible one."""

@@ -15,6 +15,7 @@ from app.store.search import GONE, condition
 from app.store.values import Conversation, Draft, Template
 
 TITLE_LENGTH = 60
+LONGEST_TITLE = 200
 KEEP_DELETED_SECONDS = 7 * 24 * 3600.0
 NEW_CHAT = 0
 """Key of the draft of the chat that does not exist yet."""
@@ -78,8 +79,10 @@ class Repository(Hits):
         return [_conversation(row) for row in rows]
 
     def rename(self, number: int, title: str) -> None:
+        """Set the title that the user gave it, of LONGEST_TITLE at most: every drawing of the list measures it."""
+        kept = " ".join(title.split())[:LONGEST_TITLE]
         with self.db.write() as tx:
-            tx.execute("UPDATE conversation SET title = ?, title_is_users = 1 WHERE id = ?", (title.strip(), number))
+            tx.execute("UPDATE conversation SET title = ?, title_is_users = 1 WHERE id = ?", (kept, number))
 
     def set_system_prompt(self, number: int, text: str) -> None:
         with self.db.write() as tx:

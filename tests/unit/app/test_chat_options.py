@@ -15,7 +15,7 @@ from app.chat.chatsettings import ChatSettingsDialog
 from app.chat.message import UserView
 from app.chat.options import ChatOptions, options_of
 from app.chat.templates import TemplateDialog
-from app.store import Attachment, Repository
+from app.store import Attachment, Repository, export
 from app.store.attachments import compose
 from app.window import MainWindow
 from tests.unit.app.fakes import FakeLoader
@@ -78,6 +78,36 @@ def test_a_chat_that_does_not_exist_yet_keeps_what_was_chosen_for_it(
     assert window.services.chats.options == ChatOptions("Be brief.", {"temperature": 0.0})
     window.new_chat()
     assert window.services.chats.options == ChatOptions()
+
+
+def test_what_was_chosen_for_a_chat_to_come_outlasts_changes_elsewhere(
+    qtbot: QtBot, window: MainWindow, loader: FakeLoader
+) -> None:
+    """Bug: its system prompt was gone as soon as the settings of another chat were changed."""
+    ask(qtbot, window, "one")
+    chats, there = window.services.chats, window.services.chats.current
+    window.new_chat()
+    chats.set_options(ChatOptions("Be brief."))
+    chats.open(there)
+    chats.set_options(ChatOptions("", {"temperature": 0.5}))
+    window.new_chat()
+    assert chats.options == ChatOptions("Be brief.")
+
+
+def test_the_dialog_belongs_to_the_chat_that_it_was_opened_for(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    """Bug: a file that was opened with Pacenote under the dialog got what was meant for the chat before."""
+    ask(qtbot, window, "one")
+    there = window.services.chats.current
+    export.write(export.to_json(window.services.store, [there]), tmp_path / "a.json")
+    dialog = dialog_of(window)
+    window.import_file(str(tmp_path / "a.json"))
+    imported = window.services.chats.current
+    dialog.fields["system_prompt"].editor.setPlainText("meant for one")
+    dialog.close()
+    prompts = [window.services.store.conversation(number).system_prompt for number in (there, imported)]
+    assert prompts == ["meant for one", ""]
 
 
 @pytest.mark.parametrize("kept", [{"temperature": 99}, {"temperature": "hot"}, {"beam": 4}, {"top_k": 2.5}])

@@ -157,3 +157,18 @@ def test_enter_sends_again_after_a_composition_that_the_window_ended(
     qtbot.keyClick(window.composer.box, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: bool(loader.requests))
     qtbot.waitUntil(lambda: not window.services.generations.live_conversations())
+
+
+def test_an_edit_is_not_sent_into_a_branch_that_was_deleted_meanwhile(qtbot: QtBot, window: MainWindow) -> None:
+    """Bug: what was sent was out of sight, with what it followed."""
+    ask(qtbot, window, "one")
+    ask(qtbot, window, "two")
+    window.edit_last()
+    window.composer.set_text("two, rewritten")
+    window.services.chats.delete_message(window.transcript.items[0].id)
+    assert window.transcript.items == []
+    window.composer.submit()
+    qtbot.waitUntil(lambda: not window.services.generations.live_conversations())
+    assert [item.content for item in window.transcript.items][:1] == ["two, rewritten"]
+    window.undo_delete()
+    assert window.transcript.items[0].branches == 2

@@ -187,6 +187,7 @@ def poisoned(store: Repository, where: str, value: object) -> str:
         ("chat/updated_at", float("inf")),
         ("chat/created_at", -1),
         ("chat/created_at", 10**400),
+        ("chat/title", 3),
         ("chat/sampler", "x"),
         ("chat/sampler", "[]"),
         ("message/created_at", True),
@@ -241,3 +242,11 @@ def test_an_export_goes_where_a_link_leads_and_replaces_no_device(tmp_path: Path
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(KnownError, match="could not be written"):
         export.write("words", tmp_path / "pipe")
+
+
+def test_a_title_is_as_long_as_one_can_be_read(store: Repository) -> None:
+    """Bug: two million letters in one title, and every drawing of the list took a second."""
+    (number,) = export.from_json(store, poisoned(store, "chat/title", "x" * 1000))
+    assert store.conversation(number).title == "x" * 200  # type: ignore[union-attr]
+    store.rename(number, "  two \n lines " + "y" * 1000)
+    assert store.conversation(number).title == ("two lines " + "y" * 1000)[:200]  # type: ignore[union-attr]
