@@ -77,7 +77,7 @@ class EngineThread(QThread):
     """Start it once; give it commands; drain `take`. `close` ends it."""
 
     woke = Signal()
-    """The deque went from empty to not empty. Connect only a bound method of a QObject of the GUI thread."""
+    """The first event after a `take` that found nothing. Connect only a bound method of a QObject of the GUI thread."""
 
     def __init__(
         self,
@@ -143,14 +143,15 @@ class EngineThread(QThread):
 
     def take(self, limit: int = 10_000) -> list[Envelope]:
         """The next events, oldest first, neighbours joined where that loses nothing."""
-        # Cleared before reading: an event that arrives meanwhile announces itself again.
-        self._announced.clear()
         taken: list[Envelope] = []
         while len(taken) < limit:
             try:
                 taken.append(self._events.popleft())
             except IndexError:
                 break
+        if not taken:
+            # Only now: whoever takes looks again until there is nothing, so what comes meanwhile need not wake it.
+            self._announced.clear()
         for envelope in taken:
             if isinstance(envelope.event, TERMINAL):
                 self._stops.pop(envelope.ids.generation, None)

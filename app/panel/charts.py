@@ -115,7 +115,7 @@ class Sparkline(Chart):
         most = max((r.width for r in self._rounds), default=2)
         step = 4
         scale = (self.height() - 4) / max(2, most)
-        # All bars of a colour at once: there are some seventy, eight times a second.
+        # All bars of a colour at once: there are some seventy, five times a second.
         bars: dict[str, list[QRectF]] = {roles.verify: [], roles.host: []}
         for place, round_ in enumerate(self._rounds[-(self.width() // step) :]):
             height = scale * round_.emitted

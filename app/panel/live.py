@@ -1,4 +1,4 @@
-"""What every view of the meter does: at most ten looks at it a second, none when hidden. And the narrow view."""
+"""What every view of the meter does: five looks at it a second, none when hidden. And the narrow view."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.theme.manager import figure_font
 from app.theme.tokens import BODY
 from engine import EngineInfo
 
-INTERVAL_MS = 125
+INTERVAL_MS = 200
 
 
 class Live(QFrame):

@@ -276,6 +276,20 @@ def test_closing_in_the_middle_waits_for_the_end(qtbot: QtBot) -> None:
     assert isinstance(thread.take()[-1].event, Finished)
 
 
+def test_it_wakes_the_window_once_while_events_are_taken(qtbot: QtBot) -> None:
+    """Counted: it woke the window after each batch, although the pump's timer was about to look anyway."""
+    thread = EngineThread(FakeLoader())
+    woken: list[int] = []
+    thread.woke.connect(lambda: woken.append(1))
+    for _ in range(5):
+        thread._post(Ids(1), Notice("park", "slow"))
+        assert thread.take()
+    assert len(woken) == 1
+    assert thread.take() == []
+    thread._post(Ids(1), Notice("park", "slow"))
+    assert len(woken) == 2
+
+
 def test_the_pump_rests_when_there_is_nothing(qtbot: QtBot, thread: EngineThread) -> None:
     pump = Pump(thread)
     got: list[Envelope] = []
