@@ -23,6 +23,8 @@ BUDGET = 2.0
 CONTEXT = 16
 ROUNDS = 6
 """Rounds of each kind, at most. The first one of a loop fills its pipeline and does not count."""
+READ_TILES, READS = 4, 2
+"""A catch-up of this many times `CONTEXT` rows, read so often; the quicker one counts."""
 
 
 def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Costs:
@@ -47,11 +49,27 @@ def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Co
         state.rewind(mark)
     wide = [r for width in widths for r in runs[width]]
     drafting = [r.draft_ms / (r.width - 2) for r in wide if r.width > 2]
+    hook = median(r.hook_ms for r in wide) if wide else 0.0
     return Costs(
         {width: median(r.verify_ms + r.rollback_ms + r.host_ms for r in rounds) for width, rounds in runs.items()},
         median(drafting) if drafting else 0.0,
-        median(r.hook_ms for r in wide) if wide else 0.0,
+        hook,
+        _read_ms(drafter, read, hidden, hook),
     )
+
+
+def _read_ms(drafter: Drafter, ids: mx.array, hidden: mx.array, hook: float) -> float:
+    """Milliseconds of one more row that the head catches up with. ids [n], hidden [n, H], hook: of a few rows."""
+    ids, hidden = mx.tile(ids, READ_TILES), mx.tile(hidden, (READ_TILES, 1))
+    mx.eval(ids, hidden)
+    spent = []
+    for _ in range(READS):
+        head = HeadState()
+        head.tell(ids, hidden)
+        started = perf_counter()
+        mx.eval(drafter.accept_hook(head))
+        spent.append((perf_counter() - started) * 1e3)
+    return max(0.0, min(spent) - hook) / ids.shape[0]
 
 
 def _few(target: Target, drafter: Drafter, line: Line, width: int, deadline: float) -> list[Round]:

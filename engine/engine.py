@@ -304,7 +304,8 @@ class Engine:
         if self._watch and request.speculation is Speculation.ON and (fresh := self._watch.look()):
             pace.costs, notice = fresh
             yield notice
-        pace.begin(request.speculation if line.head is not None else Speculation.OFF, request.block_size)
+        speculation = request.speculation if line.head is not None else Speculation.OFF
+        pace.begin(speculation, request.block_size, request.max_tokens)
         for part in paced(pair.target, pair.drafter, line, stop, pace, self.detailed_timing):
             yield part
             if isinstance(part, Round) and (alarm := self._alarm.observe(part)):

@@ -68,7 +68,7 @@ class Task:
 
 def classic_arm(rig: Rig, task: Task) -> Arm:
     """Classic decode with no head following: what a chat does with MTP off."""
-    return _decode_arm(rig, task, "classic", None, lambda _: FixedWidth(1), {forwards(1)})
+    return _decode_arm(rig, task, "classic", None, lambda *_: FixedWidth(1), {forwards(1)})
 
 
 def block_arm(rig: Rig, task: Task, drafter: str, width: int, *, detailed: bool = False) -> Arm:
@@ -79,7 +79,7 @@ def block_arm(rig: Rig, task: Task, drafter: str, width: int, *, detailed: bool 
     """
     name = f"block {width}, {drafter} head"
     return _decode_arm(
-        rig, task, name, drafter, lambda _: FixedWidth(width), {forwards(width), drafts(drafter)}, detailed
+        rig, task, name, drafter, lambda *_: FixedWidth(width), {forwards(width), drafts(drafter)}, detailed
     )
 
 
@@ -124,9 +124,9 @@ def pace_arm(rig: Rig, task: Task, drafter: str, limit: int) -> Arm:
     """
     pace = Pace(deepcopy(rig.pair.costs), rig.pair.info.verdict.widths)
 
-    def begin_reply(prompt: Prompt) -> Widths:
-        pace.begin(Speculation.ON, limit)
-        return PacedWidths(pace)
+    def begin_reply(prompt: Prompt, line: Line) -> Widths:
+        pace.begin(Speculation.ON, limit, task.tokens)
+        return PacedWidths(pace, line)
 
     return replace(_decode_arm(rig, task, f"pace, {drafter} head", drafter, begin_reply, set()), free=True)
 
@@ -134,7 +134,7 @@ def pace_arm(rig: Rig, task: Task, drafter: str, limit: int) -> Arm:
 def random_widths_arm(rig: Rig, task: Task, drafter: str, widths: tuple[int, ...]) -> Arm:
     """MTP with another width every round, 1 (classic) among them: the hardest arm for equality."""
 
-    def draw(prompt: Prompt) -> Widths:
+    def draw(prompt: Prompt, _: Line) -> Widths:
         return RandomWidths((1, *widths), f"{task.seed} {prompt.name}")
 
     # Which widths a short run draws, even whether it drafts, is chance: nothing must move.
@@ -146,13 +146,13 @@ def _decode_arm(
     task: Task,
     name: str,
     drafter: str | None,
-    widths: Callable[[Prompt], Widths],
+    widths: Callable[[Prompt, Line], Widths],
     moves: set[str],
     detailed: bool = False,
 ) -> Arm:
     def run(prompt: Prompt, stop: threading.Event) -> Sample:
         line = begin(rig, task, prompt, stop, follow=drafter is not None)
-        first, chosen_widths = line.last, widths(prompt)
+        first, chosen_widths = line.last, widths(prompt, line)
         with measured(rig) as clock:
             rounds = _decode(rig, line, drafter, chosen_widths, stop, detailed)
             clock.stop()

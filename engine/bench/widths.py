@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Protocol
 
+from engine.decode import Line
 from engine.events import Round
 from engine.pace import Pace
 
@@ -42,12 +43,12 @@ class RandomWidths:
 class PacedWidths:
     """As in a chat: the pace decides from what it measured, over the life of a loaded pair."""
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
+    def __init__(self, pace: Pace, line: Line) -> None:
+        self._pace, self._line = pace, line
 
     @property
     def now(self) -> int:
-        return self._pace.next_width()
+        return self._pace.next_width(self._line.waiting)
 
     def advance(self, round_: Round) -> None:
         self._pace.observe(round_)

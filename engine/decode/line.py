@@ -32,3 +32,8 @@ class Line:
     last: int
     rounds: int = 0
     ended: EndReason | None = field(default=None)
+
+    @property
+    def waiting(self) -> int:
+        """What the head has to compute before its first draft, in rows."""
+        return 0 if self.head is None else self.head.waiting

@@ -47,7 +47,7 @@ def paced(
         pace: begun for this reply; it learns from every round and tells its decisions.
         detailed: see `loops`.
     """
-    for rounds in loops(target, drafter, line, stop, pace.next_width, detailed):
+    for rounds in loops(target, drafter, line, stop, lambda: pace.next_width(line.waiting), detailed):
         yield from pace.take_notices()
         for round_ in rounds:
             pace.observe(round_)

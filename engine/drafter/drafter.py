@@ -28,9 +28,7 @@ class Drafter:
             if state.output is None:
                 raise RuntimeError("nothing to take in: tell the head what was accepted first")
             return state.output
-        ids = mx.concatenate([ids for ids, _ in state.pending])
-        hidden = mx.concatenate([hidden for _, hidden in state.pending])
-        state.pending.clear()
+        ids, hidden = state.take()
         chunk = self._target.backend.prefill_chunk
         for start in range(0, ids.shape[0], chunk):
             rows = slice(start, start + chunk)

@@ -7,6 +7,7 @@ not start blind (acceptance 0.90 with history, 0.26 without: reference mtp.md 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import mlx.core as mx
@@ -41,17 +42,40 @@ class HeadState:
     def __init__(self, start: int = 0) -> None:
         self.start = start
         self.cache = KVCache()
-        self.pending: list[Told] = []
+        self.pending = []
         self.output: mx.array | None = None
 
     @property
     def end(self) -> int:
         """Target position after the last entry, computed or pending. In step when it equals the state's length."""
-        return self.start + self.cache.offset + sum(ids.shape[0] for ids, _ in self.pending)
+        return self.start + self.cache.offset + self.waiting
+
+    @property
+    def pending(self) -> Sequence[Told]:
+        """What was told and is not computed, in order."""
+        return self._pending
+
+    @pending.setter
+    def pending(self, told: Sequence[Told]) -> None:
+        self._pending = list(told)
+        self._waiting = sum(ids.shape[0] for ids, _ in told)
+
+    @property
+    def waiting(self) -> int:
+        """Entries in `pending`. The pace asks at every classic step, so it is counted and not summed."""
+        return self._waiting
 
     def tell(self, next_ids: mx.array, hidden: mx.array) -> None:
         """The target was fed tokens with these hiddens [n, H], each followed by next_ids [n]."""
-        self.pending.append((next_ids, hidden))
+        self._pending.append((next_ids, hidden))
+        self._waiting += next_ids.shape[0]
+
+    def take(self) -> Told:
+        """Everything pending, joined; it is the taker's now. Raises ValueError when there is nothing."""
+        ids = mx.concatenate([ids for ids, _ in self._pending])
+        hidden = mx.concatenate([hidden for _, hidden in self._pending])
+        self.pending = []
+        return ids, hidden
 
     def drop_after(self, entries: int) -> None:
         """Forget computed entries beyond the first `entries`: those made from rejected or self-made input."""
@@ -75,5 +99,5 @@ class HeadState:
         if snapshot.kv is not None:
             state.cache.keys, state.cache.values = snapshot.kv
             state.cache.offset = snapshot.entries
-        state.pending = list(snapshot.pending)
+        state.pending = snapshot.pending
         return state

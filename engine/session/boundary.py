@@ -139,7 +139,7 @@ class Trail:
             ids, hidden = zip(*fresh, strict=True)
             told.append((_compact(*ids), _compact(*hidden)))
         # The head goes on with the joined pieces: hundreds of one-row arrays would pin whole blocks.
-        head.pending = list(told)
+        head.pending = told
         self._pending = tuple(told)
         return HeadPart(head.start, head.cache.offset, self._head_spans, self._pending)
 
@@ -171,7 +171,7 @@ def restore(boundary: Boundary | None, state: TargetState, *, follow: bool) -> H
     if boundary.head.spans:
         head.cache.keys, head.cache.values = joined(list(boundary.head.spans))
         head.cache.offset = boundary.head.entries
-    head.pending = list(boundary.head.pending)
+    head.pending = boundary.head.pending
     return head
 
 
