@@ -126,6 +126,7 @@ class TemplateDialog(QDialog):
         self._fill()
         if text or not self.list.count():
             self._show(NEW, ("", text))
+            self.name.setFocus()
         else:
             self.list.setCurrentRow(0)
 

@@ -132,3 +132,11 @@ def test_what_is_empty_cannot_be_saved(dialog: TemplateDialog, name: str, text: 
     dialog.name.setText(name)
     dialog.text.setPlainText(text)
     assert not dialog.save.isEnabled()
+
+
+def test_a_new_template_is_named_first(qtbot: QtBot, store: Repository, asked: list[list[str]]) -> None:
+    made = TemplateDialog(store, "a prompt that is kept")
+    qtbot.addWidget(made)
+    assert made.focusWidget() is made.name
+    made.reject()
+    assert asked == [], "the prompt is in the composer still"
