@@ -14,9 +14,11 @@ from app.chat.markdown.prose import Chunk, Prose, Table
 from app.chat.markdown.split import (
     Block,
     Kind,
+    OpenFence,
     fence_is_closed,
     fence_language,
     normalise,
+    open_fence,
     parse,
     safe_cut,
     source_offset,
@@ -57,6 +59,8 @@ class Body(QWidget):
         # Where each part is, while that holds: (y, width, height).
         self._places: dict[Part, tuple[int, int, int]] = {}
         self._moved: list[Part] = []
+        # Leading parts that were placed at this width and cannot change any more.
+        self._width = self._firm = 0
         # Written to and not laid out yet: what became finished and what follows it are laid out together.
         self._open: list[Prose] = []
         self._spare: list[Part] = []
@@ -66,6 +70,7 @@ class Body(QWidget):
         self._marking: Marking | None = None
         self._words: Sequence[str] = ()
         self._drawing: Iterator[None] | None = None
+        self._fence: OpenFence | None = None
 
     def set_marking(self, marking: Marking | None) -> None:
         """Mark on the text which round it came of; None marks nothing. Draws the text anew."""
@@ -174,8 +179,11 @@ class Body(QWidget):
         if not complete:
             source = source.removesuffix("\r")  # half of a line end, perhaps
         tail = normalise(source)
-        self.parsed_chars += len(tail)
         base = self._tail_start
+        if self._fence is not None and not complete and self._fence.grow(tail):
+            self._show([self._fence.block], tail, base, frozen=False)
+            return
+        self.parsed_chars += len(tail)
         blocks = parse(tail)
         offset, count = (len(tail), len(blocks)) if complete else safe_cut(tail, blocks)
         if count:
@@ -183,6 +191,7 @@ class Body(QWidget):
             self._tail_start += offset
             self._tail_source += source_offset(source, tail, offset)
         self._show(blocks[count:], tail, base, frozen=False)
+        self._fence = None if complete else open_fence(tail, offset, blocks[count:])
         if complete:
             self._end()
 
@@ -208,7 +217,8 @@ class Body(QWidget):
             part.deleteLater()
         self._moved.clear()
         self._open.clear()
-        self._parts, self._tail_parts = [], 0
+        self._parts, self._tail_parts, self._firm = [], 0, 0
+        self._fence = None
         self._tail_start = self._tail_source = 0
         self._places.clear()
         self._source = ""
@@ -226,8 +236,12 @@ class Body(QWidget):
 
     def height_for(self, width: int) -> int:
         """Height at this width, in pixels. `place` then puts the parts where this found room for them."""
+        first = self._firm if width == self._width else 0
         y = 0
-        for index, part in enumerate(self._parts):
+        if first:
+            top, _, height = self._places[self._parts[first - 1]]
+            y = top + height
+        for index, part in enumerate(self._parts[first:], first):
             if index:
                 y += GAP_12
             known = self._places.get(part)
@@ -235,6 +249,8 @@ class Body(QWidget):
                 self._places[part] = known = (y, width, part.height_for(width))
                 self._moved.append(part)
             y += known[2]
+        # The last frozen part may be prose that the tail continues.
+        self._width, self._firm = width, max(0, self._tail_parts - 1)
         return y
 
     def place(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
@@ -96,6 +96,42 @@ def fence_is_closed(block: Block, text: str) -> bool:
     lines = text.split("\n")[token.map[0] : token.map[1]]
     mark = token.markup
     return len(lines) > 1 and lines[-1].strip().startswith(mark) and not lines[-1].strip().strip(mark[0])
+
+
+class OpenFence:
+    """A code block that is still open, so what follows is code until its closing fence, without parsing it anew."""
+
+    def __init__(self, block: Block, text: str) -> None:
+        """text: what `block` was parsed from; it begins with the fence."""
+        self.block = block
+        self._body = text.index("\n") + 1
+        self._seen = len(text)
+
+    def grow(self, text: str) -> bool:
+        """The block with more text. False, and unchanged, where a line of what is new may close it."""
+        token = self.block.tokens[0]
+        line = text.rfind("\n", 0, self._seen) + 1
+        if token.markup in text[max(line, self._body) :]:
+            return False
+        self._seen = len(text)
+        last = max(text.rfind("\n") + 1, self._body)
+        # The parser leaves out a last line that is blank so far.
+        token.content = text[self._body :] if text[last:].strip(" \t") else text[self._body : last]
+        token.map = [0, text.count("\n") + 1]
+        return True
+
+
+def open_fence(text: str, offset: int, blocks: Sequence[Block]) -> OpenFence | None:
+    """What `text` has from `offset` on as an open code block, where it is nothing else, and not indented.
+
+    blocks: those from there on. None, too, while its first line may still grow.
+    """
+    tail = text[offset:]
+    if len(blocks) != 1 or blocks[0].kind != "code" or fence_is_closed(blocks[0], text):
+        return None
+    if "\n" not in tail or not tail.startswith(blocks[0].tokens[0].markup):
+        return None
+    return OpenFence(replace(blocks[0], line=0), tail)
 
 
 def safe_cut(text: str, blocks: list[Block]) -> tuple[int, int]:

@@ -276,6 +276,42 @@ def test_cost_is_linear(qapp: QApplication) -> None:
     assert costs[1] < costs[0] * 1.1
 
 
+def test_a_long_block_of_code_is_not_parsed_with_every_line(qapp: QApplication) -> None:
+    """Counted: the whole block was parsed with each update, so a long one cost more for each line that it had."""
+    text = "Some code:\n\n```python\n" + "if x:\n    y = '``'\n\n" * 500
+    body = Body()
+    for at in range(0, len(text), 60):
+        body.set_source(text[:at], complete=False)
+    body.set_source(text, complete=False)
+    assert dump.body(body) == dump.body(whole_open(text))
+    assert body.parsed_chars < 1000 < len(text)
+    body.set_source(text + "```\n\nDone.", complete=False)
+    assert dump.body(body) == dump.body(whole_open(text + "```\n\nDone."))
+
+
+def test_placing_a_long_reply_looks_only_at_its_end(qapp: QApplication) -> None:
+    """Counted: all parts of a reply were looked at with each update, so a long one cost more for each word."""
+    body, looked = Body(), 0
+
+    class Places(dict):  # type: ignore[type-arg]
+        def get(self, *key: object) -> object:
+            nonlocal looked
+            looked += 1
+            return super().get(*key)
+
+    body._places = Places()
+    sizes = []
+    for n in range(1, 60):
+        body.set_source("Words.\n\n```\ncode\n```\n\n" * n, complete=False)
+        before = looked
+        sizes.append(body.height_for(600))
+        assert looked - before < 12
+    assert len(body.parts) > 100
+    fresh = whole_open("Words.\n\n```\ncode\n```\n\n" * 59)
+    assert sizes[-1] == fresh.height_for(600)
+    assert body.height_for(400) == fresh.height_for(400), "another width places all of them anew"
+
+
 def test_copy_gives_the_source_of_the_code(qtbot: QtBot) -> None:
     """Bug 19: copying lost what Qt's own export cannot say."""
     body = whole("```c++ title=x\n\tif (a < b) {\n\n  }\n```")
