@@ -39,23 +39,23 @@ def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Co
     hidden = target.hidden(read, state)
     mx.eval(hidden, state.arrays())
     mark = state.mark()
-    kinds = (1, *widths)
-    runs: dict[int, list[Round]] = {}
-    for n, width in enumerate(kinds, start=1):
+    # Whole rounds as replies have them, and once more, of the widest, with a synchronisation after each stage: what
+    # the head's share is. The synchronisations themselves must not count.
+    kinds = [(1, False), *((width, False) for width in widths), (max(widths), True)]
+    runs: list[list[Round]] = []
+    for n, (width, detailed) in enumerate(kinds, start=1):
         head = HeadState()
         head.tell(read, hidden)
         line = Line(state, head, Chooser(Sampler(), 0, target.vocab_size, ()), _never, 1)
-        runs[width] = _few(target, drafter, line, width, started + BUDGET * n / len(kinds))
+        runs.append(_few(target, drafter, line, width, detailed, started + BUDGET * n / len(kinds)))
         state.rewind(mark)
-    wide = [r for width in widths for r in runs[width]]
-    drafting = [r.draft_ms / (r.width - 2) for r in wide if r.width > 2]
-    hook = median(r.hook_ms for r in wide) if wide else 0.0
-    return Costs(
-        {width: median(r.verify_ms + r.rollback_ms + r.host_ms for r in rounds) for width, rounds in runs.items()},
-        median(drafting) if drafting else 0.0,
-        hook,
-        _read_ms(drafter, read, hidden, hook),
-    )
+    *whole, staged = runs
+    drafting = [r.draft_ms / (r.width - 2) for r in staged if r.width > 2]
+    draft, hook = median(drafting) if drafting else 0.0, median(r.hook_ms for r in staged)
+    costs = Costs({}, draft, hook, _read_ms(drafter, read, hidden, hook))
+    for (width, _), rounds in zip(kinds[:-1], whole, strict=True):
+        costs.set_round(width, median(r.total_ms for r in rounds))
+    return costs
 
 
 def _read_ms(drafter: Drafter, ids: mx.array, hidden: mx.array, hook: float) -> float:
@@ -72,7 +72,7 @@ def _read_ms(drafter: Drafter, ids: mx.array, hidden: mx.array, hook: float) -> 
     return max(0.0, min(spent) - hook) / ids.shape[0]
 
 
-def _few(target: Target, drafter: Drafter, line: Line, width: int, deadline: float) -> list[Round]:
+def _few(target: Target, drafter: Drafter, line: Line, width: int, detailed: bool, deadline: float) -> list[Round]:
     """Up to `ROUNDS` rounds of one width; at least two, of which the first does not count."""
     never, rounds = threading.Event(), list[Round]()
 
@@ -83,7 +83,7 @@ def _few(target: Target, drafter: Drafter, line: Line, width: int, deadline: flo
     if width == 1:
         loop = classic(target, line, never, enough)
     else:
-        loop = speculative(target, drafter, line, never, lambda: 1 if enough() else width, detailed=True)
+        loop = speculative(target, drafter, line, never, lambda: 1 if enough() else width, detailed)
     for round_ in loop:  # not extend: `enough` looks at them on the way
         rounds.append(round_)
     return rounds[1:]

@@ -41,7 +41,7 @@ class RandomWidths:
 
 
 class PacedWidths:
-    """As in a chat: the pace decides from what it measured, over the life of a loaded pair."""
+    """As in a chat without stage times: the pace decides from what it measured, over the life of a loaded pair."""
 
     def __init__(self, pace: Pace, line: Line) -> None:
         self._pace, self._line = pace, line
@@ -51,4 +51,4 @@ class PacedWidths:
         return self._pace.next_width(self._line.waiting)
 
     def advance(self, round_: Round) -> None:
-        self._pace.observe(round_)
+        self._pace.observe(round_, detailed=False)

@@ -50,6 +50,6 @@ def paced(
     for rounds in loops(target, drafter, line, stop, lambda: pace.next_width(line.waiting), detailed):
         yield from pace.take_notices()
         for round_ in rounds:
-            pace.observe(round_)
+            pace.observe(round_, detailed)
             yield replace(round_, parked=True) if round_.width == 1 and pace.parked else round_
             yield from pace.take_notices()

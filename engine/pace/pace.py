@@ -50,7 +50,6 @@ class Pace:
         self.widths = widths
         self.acceptance = Acceptance() if known is None else Acceptance(known, KNOWN_WEIGHT)
         self._speculation = Speculation.ON
-        self._limit = 3
         self._width = 0  # 0: not decided yet in this reply
         self._pipelined = False  # a classic step is queued
         self._entry: int | None = None  # rows that the head catches up with in the round that comes
@@ -67,6 +66,8 @@ class Pace:
         self._until_classic = float(CLASSIC_AFTER)
         self._looked: list[float] = []
         self._notices: list[Notice] = []
+        self._allowed: list[int] = []
+        self._rates: dict[int, float] = {}  # of block sizes; a parked reply asks at every token
 
     def begin(self, speculation: Speculation, block_size: int, budget: int) -> None:
         """A new reply of at most `budget` tokens. What was learned is kept; the width is decided afresh."""
@@ -75,12 +76,15 @@ class Pace:
             self._replies += 1
             self._usual *= (self._done / self._usual) ** max(0.2, 1.0 / (self._replies + 1))
         self._budget, self._done = budget, 0
-        self._speculation, self._limit = speculation, block_size
+        self._speculation = speculation
         self._width, self._look, self._entry = 0, 0, None
         self._classic_look, self._looked, self._pipelined = 0, [], False
-        allowed = self._allowed()
-        if speculation is Speculation.ALWAYS and allowed:
-            self._notices.append(Notice("width", f"{max(allowed)} rows in every round: speculation is set to always."))
+        self._rates.clear()
+        off = speculation is Speculation.OFF or self.costs is None
+        self._allowed = [] if off else [w for w in self.widths if w <= block_size]
+        if speculation is Speculation.ALWAYS and self._allowed:
+            rows = max(self._allowed)
+            self._notices.append(Notice("width", f"{rows} rows in every round: speculation is set to always."))
 
     def next_width(self, waiting: int) -> int:
         """Rows of the next round; 1 is a classic step.
@@ -96,14 +100,13 @@ class Pace:
         return width
 
     def _choose(self, waiting: int) -> int:
-        allowed = self._allowed()
-        if self.costs is None or not allowed:
+        if self.costs is None or not self._allowed:
             return 1
         if self._speculation is Speculation.ALWAYS:
-            return max(allowed)
+            return max(self._allowed)
         if self._classic_look > 0:
             return 1
-        best = self._best(allowed, self.costs)
+        best = self._best(self.costs)
         if self._look > 0 or self._look_is_due(best, self.costs):
             return best
         if self._width > 1:
@@ -115,10 +118,6 @@ class Pace:
             pays = self._entering_pays(best, waiting, self.costs)
         self._switch(best if pays else 1, best, waiting, self.costs)
         return self._width
-
-    def _allowed(self) -> list[int]:
-        off = self._speculation is Speculation.OFF or self.costs is None
-        return [] if off else [w for w in self.widths if w <= self._limit]
 
     def _left(self) -> float:
         """Tokens that the reply is expected to have yet. One that is long already is taken to be half done."""
@@ -149,20 +148,21 @@ class Pace:
         costs.unsettle()
         return True
 
-    def observe(self, round_: Round) -> None:
-        """Learn from a finished round."""
+    def observe(self, round_: Round, detailed: bool) -> None:
+        """Learn from a finished round. detailed: it was synchronised after each stage."""
         self._done += round_.emitted
         if round_.width > 1:
-            self._observe_speculative(round_)
+            self._observe_speculative(round_, detailed)
         else:
             self._observe_classic(round_)
 
-    def _observe_speculative(self, round_: Round) -> None:
+    def _observe_speculative(self, round_: Round, detailed: bool) -> None:
+        self._rates.clear()
         if self.costs is not None:
             if self._entry:
                 self.costs.observe_entry(round_, self._entry)
             else:
-                self.costs.observe(round_)
+                self.costs.observe(round_, detailed)
         self._entry, self._pipelined = 0, False
         self.acceptance.observe(round_)
         self._look = max(0, self._look - 1)
@@ -171,7 +171,7 @@ class Pace:
 
     def _observe_classic(self, round_: Round) -> None:
         if self._pipelined and self.costs is not None:
-            self.costs.observe(round_)
+            self.costs.observe(round_, detailed=False)
             if self._classic_look > 0:
                 self._looked.append(round_.total_ms)
         self._entry, self._pipelined = None, True
@@ -206,11 +206,15 @@ class Pace:
         return {w: (self.acceptance.expected_tokens(w), self.costs.round_ms(w)) for w in sorted(self.costs.verify)}
 
     def _rate(self, width: int, costs: Costs) -> float:
-        return self.acceptance.expected_tokens(width) / costs.round_ms(width)
+        if width == 1:
+            return 1.0 / costs.round_ms(1)
+        if width not in self._rates:
+            self._rates[width] = self.acceptance.expected_tokens(width) / costs.round_ms(width)
+        return self._rates[width]
 
-    def _best(self, allowed: list[int], costs: Costs) -> int:
-        best = max(allowed, key=lambda w: self._rate(w, costs))
-        if self._width in allowed and self._rate(best, costs) < MARGIN * self._rate(self._width, costs):
+    def _best(self, costs: Costs) -> int:
+        best = max(self._allowed, key=lambda w: self._rate(w, costs))
+        if self._width in self._allowed and self._rate(best, costs) < MARGIN * self._rate(self._width, costs):
             return self._width
         return best
 
@@ -218,11 +222,11 @@ class Pace:
         """Go over to a width and say why. best: the block size that was weighed against classic decode."""
         if width == self._width:
             return
-        gain, allowed = self.acceptance.expected_tokens(best), self._allowed()
+        gain = self.acceptance.expected_tokens(best)
         if width > 1:
             if self._width == 1:
                 self._notices.append(Notice("unpark", f"Speculating again with {width} rows."))
-            self._notices.append(Notice("width", reasons.width(best, gain, costs, len(allowed))))
+            self._notices.append(Notice("width", reasons.width(best, gain, costs, len(self._allowed))))
         elif self._width == 0 and self._rate(best, costs) >= MARGIN * self._rate(1, costs):
             self._notices.append(Notice("park", reasons.late_start(waiting, self._left(), gain, best, costs)))
         else:
