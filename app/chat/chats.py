@@ -188,7 +188,7 @@ class Chats(QObject):
         except StoreError as error:
             self.failed.emit(as_dict(error))
             return
-        self._drafts.forget()
+        self._drafts.sent(self.current, self._editing.id if self._editing is not None else None)
         branched = self._editing is not None
         self._editing = None
         new = conversation.id != self.current

@@ -8,7 +8,7 @@ from PySide6.QtGui import QInputMethodEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.store import Attachment, Draft
+from app.store import Attachment, Draft, StoreError
 from app.window import MainWindow
 from tests.unit.app.fakes import FakeLoader
 from tests.unit.app.test_window import ask
@@ -157,6 +157,40 @@ def test_enter_sends_again_after_a_composition_that_the_window_ended(
     qtbot.keyClick(window.composer.box, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: bool(loader.requests))
     qtbot.waitUntil(lambda: not window.services.generations.live_conversations())
+
+
+def test_drafts_that_the_disk_would_not_take_are_kept_over_switching(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bug: on a full disk what was written was lost with the first look at another chat."""
+    first, second = two_chats(qtbot, window)
+    chats, store = window.services.chats, window.services.store
+    with monkeypatch.context() as full:
+
+        def refuse(*_: object) -> None:
+            raise StoreError("The disk is full.", todo="Free some space.")
+
+        full.setattr(store, "save_draft", refuse)
+        full.setattr(store, "save_edit", refuse)
+        window.composer.set_text("for the second")
+        window.edit_last()
+        window.composer.set_text("an edit of the second")
+        chats.open(first)
+        window.composer.set_text("for the first")
+        assert "The disk is full." in window.banner.text
+        chats.open(second)
+        assert window.composer.text() == "for the second"
+        window.edit_last()
+        assert window.composer.text() == "an edit of the second"
+        chats.open(first)
+        assert window.composer.text() == "for the first"
+    chats.save_draft()
+    assert (store.draft(first), store.draft(second)) == (Draft("for the first"), Draft("for the second"))
+    assert store.edits(second) == [store.path(second)[0].id]
+    ask(qtbot, window, window.composer.text())
+    chats.open(second)
+    chats.open(first)
+    assert window.composer.text() == "", "it was sent"
 
 
 def test_an_edit_is_not_sent_into_a_branch_that_was_deleted_meanwhile(qtbot: QtBot, window: MainWindow) -> None:
