@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from app import __version__
@@ -84,10 +86,11 @@ def export_chats(parent: QWidget, store: Repository, conversations: list[int], s
                 kept="Nothing was written.",
                 todo="Choose another name, or this one with its ending to replace the file.",
             )
-    if ending == ".md":
-        export.write(export.to_markdown(store, conversations[0]), target)
-    else:
-        export.write(export.to_json(store, conversations), target)
+    with _waiting():
+        if ending == ".md":
+            export.write(export.to_markdown(store, conversations[0]), target)
+        else:
+            export.write(export.to_json(store, conversations), target)
     return target.name
 
 
@@ -110,7 +113,18 @@ def read_chats(store: Repository, name: str) -> list[int]:
         raise KnownError(
             f"{path.name} could not be read.", kept="Nothing was added.", todo="Choose another one.", detail=str(error)
         ) from error
-    return export.from_json(store, text)
+    with _waiting():
+        return export.from_json(store, text)
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    """The pointer says that it takes a while: 70 MB of chats need ten seconds, all of them or none."""
+    QGuiApplication.setOverrideCursor(Qt.CursorShape.WaitCursor)
+    try:
+        yield
+    finally:
+        QGuiApplication.restoreOverrideCursor()
 
 
 def quit_anyway(parent: QWidget, replies: int) -> bool:

@@ -31,8 +31,8 @@ CHIP_HEIGHT = 28
 MOST_HEIGHT = 3 * (CHIP_HEIGHT + GAP_8) + CHIP_HEIGHT // 2
 """Of chips in the composer, in pixels: three rows and a half, so that one sees that there are more."""
 MOST_WIDTH = 280
-SHOWN = 200_000
-"""Characters of an attachment that are shown; more would freeze a text box for seconds."""
+SHOWN, SHOWN_OF_LINE = 200_000, 6_000
+"""Characters of an attachment and of a line that are shown; more would freeze a text box for seconds."""
 
 
 class Chip(QFrame):
@@ -185,8 +185,7 @@ class AttachmentDialog(QDialog):
         text.setFont(code_font())
         text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         text.setAccessibleName(f"Text of {attachment.name}")
-        shown = attachment.text[:SHOWN]
-        text.setPlainText(shown if shown == attachment.text else f"{shown}\n… only the beginning is shown here")
+        text.setPlainText(preview(attachment.text))
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         box.rejected.connect(self.reject)
         box.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
@@ -205,6 +204,15 @@ class AttachmentDialog(QDialog):
     def _on_move(self) -> None:
         self.to_text.emit(self._attachment)
         self.accept()
+
+
+def preview(text: str) -> str:
+    """As much of a text as a text box shows without waiting."""
+    shown = "\n".join(
+        line if len(line) <= SHOWN_OF_LINE else f"{line[:SHOWN_OF_LINE]} … (the line goes on)"
+        for line in text[:SHOWN].split("\n")
+    )
+    return shown if len(text) <= SHOWN else f"{shown}\n… only the beginning is shown here"
 
 
 def size_text(attachment: Attachment, *, lines: bool = False) -> str:

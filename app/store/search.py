@@ -13,6 +13,9 @@ GONE = """WITH RECURSIVE gone(id, conversation_id) AS (
     JOIN gone g ON m.conversation_id = g.conversation_id AND m.parent_id = g.id)"""
 """Deleted messages, with all that followed them: only the first of a deleted branch is marked."""
 
+MOST_WORDS = 20
+"""Of a search; the longest count."""
+
 _INDEXED = "m.id IN (SELECT rowid FROM message_text WHERE message_text MATCH ?)"
 _READ = "instr(fold(m.content), ?)"
 _WORD = """instr(fold(title), ?) OR c.id IN (
@@ -30,12 +33,24 @@ def condition(search: str) -> tuple[str, list[str]]:
     """
     parts: list[str] = []
     values: list[str] = []
-    for word in words(search):
+    for word in _telling(words(search)):
         folded = word.casefold()
         indexed = len(word) >= TRIGRAM
         parts.append(_WORD.format(text=_INDEXED if indexed else _READ))
         values += [folded, '"' + word.replace('"', '""') + '"' if indexed else folded, folded]
     return " AND ".join(f"({part})" for part in parts) or "1", values
+
+
+def _telling(wanted: Sequence[str]) -> list[str]:
+    """Without what another word has in it, which is found wherever that one is; MOST_WORDS at most.
+
+    A page that lands in the search by mistake has hundreds of words, and every one is looked for in all chats.
+    """
+    found: list[str] = []
+    for word in sorted(wanted, key=len, reverse=True):
+        if not any(word.casefold() in longer.casefold() for longer in found):
+            found.append(word)
+    return found[:MOST_WORDS]
 
 
 def words(search: str) -> list[str]:

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from app.chat.box import LONG_PASTE, LONG_PASTE_LINES
-from app.chat.chips import AttachmentDialog
+from app.chat.chips import AttachmentDialog, preview
 from app.chat.composer import Composer
 from app.store import Attachment, Draft, attachments
 from app.store.attachments import compose as compose_message
@@ -411,3 +411,10 @@ def test_tab_leaves_a_box_with_double_braces_in_its_text(qtbot: QtBot, composer:
     composer.insert(" no more")
     assert composer.text() == "{{ a }} and  no more"
     assert not composer.box.textCursor().hasSelection(), "bug: it marked what was there before"
+
+
+def test_an_attachment_is_shown_without_its_endless_lines() -> None:
+    """Bug: a look at 400,000 emoji in one line held the window for a quarter of a minute."""
+    assert preview("a\nb") == "a\nb"
+    assert preview("x" * 50_000 + "\nb") == "x" * 6000 + " … (the line goes on)\nb"
+    assert preview("line\n" * 50_000).endswith("… only the beginning is shown here")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.store import Attachment, Database, Repository
-from app.store.search import GONE
+from app.store.search import GONE, MOST_WORDS, condition
 from app.store.values import State
 
 LETTERS = st.text(st.sampled_from('abAB ä会話%_"\\\0'), max_size=8)
@@ -138,6 +138,16 @@ def test_the_index_agrees_with_the_plain_meaning(
         assert all(word.lower() in made[n][0].lower() or word.lower() in made[n][1].lower() for n in found(store, word))
     whole(store)
     store.db.close()
+
+
+def test_a_page_in_the_search_is_not_looked_for_word_by_word(store: Repository) -> None:
+    """Bug: 500 words, pasted by mistake, held the window for half a minute. Words within others say nothing new."""
+    chat = add(store, "the other weather is here")
+    _, values = condition("the other he weather THE " + "here " * 500)
+    assert values[::3] == ["weather", "other", "here"]
+    assert found(store, "the other he weather THE " + "here " * 500) == {chat}
+    assert found(store, "her the wether") == set()
+    assert len(condition(" ".join(f"word{n:03}" for n in range(500)))[1]) == 3 * MOST_WORDS
 
 
 def test_deleting_for_good_leaves_the_index_whole(store: Repository) -> None:
