@@ -15,10 +15,12 @@ from app.chat.markdown.split import (
     Block,
     Kind,
     OpenFence,
+    OpenTable,
     fence_is_closed,
     fence_language,
     normalise,
     open_fence,
+    open_table,
     parse,
     safe_cut,
     source_offset,
@@ -71,6 +73,7 @@ class Body(QWidget):
         self._words: Sequence[str] = ()
         self._drawing: Iterator[None] | None = None
         self._fence: OpenFence | None = None
+        self._table: OpenTable | None = None
 
     def set_marking(self, marking: Marking | None) -> None:
         """Mark on the text which round it came of; None marks nothing. Draws the text anew."""
@@ -183,15 +186,22 @@ class Body(QWidget):
         if self._fence is not None and not complete and self._fence.grow(tail):
             self._show([self._fence.block], tail, base, frozen=False)
             return
-        self.parsed_chars += len(tail)
-        blocks = parse(tail)
-        offset, count = (len(tail), len(blocks)) if complete else safe_cut(tail, blocks)
+        # Marks are put on a whole table.
+        table = self._table if self._marking is None else None
+        text = table.shorten(tail) if table is not None else tail
+        self.parsed_chars += len(text)
+        blocks = parse(text)
+        offset, count = (len(text), len(blocks)) if complete else safe_cut(text, blocks)
+        kept = table.rows if table is not None else 0
         if count:
-            self._show(blocks[:count], tail[:offset], base, frozen=True)
-            self._tail_start += offset
-            self._tail_source += source_offset(source, tail, offset)
-        self._show(blocks[count:], tail, base, frozen=False)
-        self._fence = None if complete else open_fence(tail, offset, blocks[count:])
+            self._show(blocks[:count], text[:offset], base, frozen=True, kept=kept)
+            cut = offset + (table.left_out if table is not None else 0)
+            self._tail_start += cut
+            self._tail_source += source_offset(source, tail, cut)
+            table, kept = None, 0
+        self._show(blocks[count:], text, base, frozen=False, kept=kept)
+        self._fence = None if complete else open_fence(text, offset, blocks[count:])
+        self._table = None if complete else open_table(text, offset, blocks[count:], table)
         if complete:
             self._end()
 
@@ -218,7 +228,7 @@ class Body(QWidget):
         self._moved.clear()
         self._open.clear()
         self._parts, self._tail_parts, self._firm = [], 0, 0
-        self._fence = None
+        self._fence = self._table = None
         self._tail_start = self._tail_source = 0
         self._places.clear()
         self._source = ""
@@ -261,10 +271,10 @@ class Body(QWidget):
                 y, width, height = known
                 part.setGeometry(0, y, width, height)
 
-    def _show(self, blocks: list[Block], text: str, base: int, *, frozen: bool) -> None:
+    def _show(self, blocks: list[Block], text: str, base: int, *, frozen: bool, kept: int = 0) -> None:
         """Bring the parts from `_tail_parts` on in line with `blocks`, reusing widgets of the same kind.
 
-        base: where `text` begins in the source.
+        base: where `text` begins in the source. kept: rows that a table at its beginning leaves out.
         """
         runs = _runs(blocks)
         # Carriage returns are gone from `text`, so its offsets are not the reply's.
@@ -296,7 +306,8 @@ class Body(QWidget):
                 if marking is not None or self._words:
                     self._commit()  # marks are put on what is laid out
             elif isinstance(part, Table):
-                part.show_table(members[0])
+                part.show_table(members[0], kept)
+                kept = 0
             else:
                 block = members[0]
                 done = frozen or fence_is_closed(block, text)

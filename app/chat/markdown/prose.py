@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markdown_it.token import Token
 from PySide6.QtCore import QRect, QRectF, QSize, Qt, QUrl, Slot
 from PySide6.QtGui import (
     QColor,
@@ -21,9 +22,9 @@ from PySide6.QtGui import (
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
-    QTextDocument,
     QTextFrameFormat,
     QTextLength,
+    QTextTable,
     QTextTableFormat,
     QWheelEvent,
 )
@@ -234,44 +235,76 @@ class Prose(TextPart):
 
 
 class Table(TextPart):
-    """One table as a grid. Replaced whole while it grows."""
+    """One table as a grid. While it grows, only the rows that changed are written."""
 
     def __init__(self, parent: QWidget | None = None, *, style: str = "prose") -> None:
         super().__init__(parent, style=style)
         self.setAccessibleName("Table")
+        self._grid: QTextTable | None = None
+        # Of each row, its cells' (alignment, source).
+        self._rows: list[list[tuple[str, str]]] = []
+
+    def reset(self) -> None:
+        super().reset()
+        self._grid, self._rows = None, []
 
     def mark(self, marking: Marking, source: str, offset: int) -> None:
         # As it is in the document: `toPlainText` may leave out what positions count.
         self.show_spans(marking, marking.spans(self.document().toRawText(), 0, source, offset))
 
-    def show_table(self, block: Block) -> None:
-        roles = current()
-        document: QTextDocument = self.document()
-        document.clear()
+    def show_table(self, block: Block, kept: int = 0) -> None:
+        """kept: rows under the head that are shown already and that `block` leaves out."""
         rows = table_rows(block.tokens)
-        columns = max((len(row) for row in rows), default=0)
-        cursor = QTextCursor(document)
+        columns = max(1, max((len(row) for row in rows), default=0))
+        count = max(1, len(rows) + kept)
+        grid = self._grid
+        if grid is None or grid.columns() != columns:
+            self.document().clear()
+            grid, self._rows = None, []
+        cursor = QTextCursor(self.document())
         cursor.beginEditBlock()
+        if grid is None:
+            grid = self._begin(cursor, count, columns)
+        elif grid.rows() < count:
+            grid.appendRows(count - grid.rows())
+        elif grid.rows() > count:
+            grid.removeRows(count, grid.rows() - count)
+        del self._rows[count:]
+        self._rows += [[] for _ in range(count - len(self._rows))]
+        for number, row in enumerate(rows):
+            place = number + kept if number else 0
+            source = [(str(opening.attrGet("style") or ""), inline.content) for opening, inline in row]
+            if source != self._rows[place]:
+                self._rows[place] = source
+                self._write(grid, place, row)
+        cursor.endEditBlock()
+
+    def _begin(self, cursor: QTextCursor, rows: int, columns: int) -> QTextTable:
         _shrink(cursor)
-        table = cursor.insertTable(max(1, len(rows)), max(1, columns), _grid(roles.line))
-        writer = self.writer()
-        for r, row in enumerate(rows):
-            for c, (opening, inline) in enumerate(row):
-                cell = table.cellAt(r, c)
-                inside = cell.firstCursorPosition()
-                shape = QTextBlockFormat()
-                shape.setAlignment(_alignment(str(opening.attrGet("style") or "")))
-                inside.setBlockFormat(shape)
-                base = QTextCharFormat(writer.text)
-                if opening.type == "th_open":
-                    base.setFontWeight(QFont.Weight.DemiBold)
-                    head = cell.format()
-                    head.setBackground(QColor(roles.bg_sunken))
-                    cell.setFormat(head)
-                writer.inline(inside, inline, base)
+        self._grid = cursor.insertTable(rows, columns, _grid(current().line))
         cursor.movePosition(QTextCursor.MoveOperation.End)
         _shrink(cursor)
-        cursor.endEditBlock()
+        return self._grid
+
+    def _write(self, grid: QTextTable, place: int, row: Sequence[tuple[Token, Token]]) -> None:
+        writer = self.writer()
+        for column, (opening, inline) in enumerate(row):
+            cell = grid.cellAt(place, column)
+            inside = cell.firstCursorPosition()
+            inside.setPosition(cell.lastPosition(), QTextCursor.MoveMode.KeepAnchor)
+            inside.removeSelectedText()
+            shape = QTextBlockFormat()
+            shape.setAlignment(_alignment(str(opening.attrGet("style") or "")))
+            inside.setBlockFormat(shape)
+            base = QTextCharFormat(writer.text)
+            head = QTextCharFormat()
+            if opening.type == "th_open":
+                base.setFontWeight(QFont.Weight.DemiBold)
+                head = cell.format()
+                head.setBackground(QColor(current().bg_sunken))
+            # A row that is added takes over the look of the one above it.
+            cell.setFormat(head)
+            writer.inline(inside, inline, base)
 
 
 def _grid(line: str) -> QTextTableFormat:

@@ -134,16 +134,57 @@ def open_fence(text: str, offset: int, blocks: Sequence[Block]) -> OpenFence | N
     return OpenFence(replace(blocks[0], line=0), tail)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A table that is still open. Its finished rows need not be parsed anew: each is of its line and the head alone.
+
+    head: its first two lines. rows: finished ones under it. end: where they end, counted from where the table begins.
+    """
+
+    head: str
+    rows: int
+    end: int
+
+    @property
+    def left_out(self) -> int:
+        """Characters between the head and what `shorten` keeps."""
+        return self.end - len(self.head)
+
+    def shorten(self, text: str) -> str:
+        """The same text without the finished rows. text: begins with the table."""
+        return self.head + text[self.end :]
+
+
+def open_table(text: str, offset: int, blocks: Sequence[Block], before: OpenTable | None) -> OpenTable | None:
+    """What `text` has from `offset` on as an open table, where it is nothing else.
+
+    blocks: those from there on. before: the same table, when `text` was shortened by it.
+    """
+    if len(blocks) != 1 or blocks[0].kind != "table" or text.count("\n", 0, offset) != blocks[0].line:
+        return None
+    tail, lines = text[offset:], blocks[0].tokens[0].map
+    # A line behind it, blank perhaps, ends it.
+    if lines is None or tail.count("\n") + (not tail.endswith("\n")) != lines[1] - lines[0]:
+        return None
+    if tail.count("\n") < 2:
+        return None  # its head may still grow
+    head, end = tail[: _offset(tail, 2)], tail.rfind("\n") + 1
+    rows = tail.count("\n", len(head), end)
+    if before is None:
+        return OpenTable(head, rows, end)
+    return OpenTable(head, before.rows + rows, before.left_out + end)
+
+
 def safe_cut(text: str, blocks: list[Block]) -> tuple[int, int]:
     """Up to where `text` is finished: (offset in characters, number of blocks before it).
 
     A block is finished when a later top-level block has begun on a complete line: CommonMark reads line by line and
     never goes back behind the last open block. The last line may still grow, so a block that starts there proves
-    nothing.
+    nothing; nor does a table whose second line may.
     """
     lines_complete = text.count("\n")
     for index in range(len(blocks) - 1, 0, -1):
-        if blocks[index].line < lines_complete:
+        if blocks[index].line + (blocks[index].kind == "table") < lines_complete:
             return _offset(text, blocks[index].line), index
     return 0, 0
 
