@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Slot
@@ -263,10 +262,9 @@ class MainWindow(FindWindow):
     @Slot()
     def chat_settings(self) -> None:
         chats = self.services.chats
-        dialog = ChatSettingsDialog(chats.options, self.services.settings, self)
+        dialog = ChatSettingsDialog(chats.current, chats.options, self.services.settings, self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        # A file that is opened with Pacenote brings another chat, under the dialog.
-        dialog.changed.connect(partial(chats.set_options, number=chats.current))
+        dialog.changed.connect(chats.set_options)
         dialog.open()
 
     @Slot()

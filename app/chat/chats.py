@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.chat.asking import Asking
-from app.chat.checks import Checks, receipt_text
+from app.chat.checks import Checks
 from app.chat.deletions import Deletions
 from app.chat.drafts import Drafts
 from app.chat.generations import Generations
 from app.chat.item import Item, from_stored
 from app.chat.options import ChatOptions, OwnOptions
-from app.chat.trace import Trace, unpack
+from app.chat.shown import Shown
+from app.chat.trace import Trace
 from app.errorcard import as_dict
 from app.settings import Settings
 from app.store import Conversation, Draft, Repository, StoredMessage, StoreError
@@ -59,6 +60,7 @@ class Chats(QObject):
         self._store = store
         self._generations = generations
         self._checks = checks
+        self._shown = Shown(store, generations, checks)
         self._asking = Asking(store, generations, settings, self)
         self._asking.failed.connect(self.failed)
         self._options = OwnOptions(store)
@@ -91,20 +93,8 @@ class Chats(QObject):
         return self._store.conversation(self.current) if self.current else None
 
     def items(self) -> list[Item]:
-        """The visible branch. A reply that is being written is ahead of the store."""
-        path: list[StoredMessage] = self._read(lambda: self._store.path(self.current), [])
-        receipts = self._store.last_receipts(self.current) if path else {}
-        return [self._item(message, receipts.get(message.id)) for message in path]
-
-    def _item(self, message: StoredMessage, receipt: dict[str, Any] | None) -> Item:
-        live = self._generations.item_of(message.id) or self._checks.item_of(message.id)
-        if live is not None:
-            return live
-        item = from_stored(message)
-        # A reply that went on after it was verified is another one.
-        if receipt is not None and receipt.get("tokens") == (item.figures or {}).get("tokens"):
-            item.check = receipt_text(receipt)
-        return item
+        """The visible branch."""
+        return self._read(lambda: self._shown.items(self.current), [])
 
     @property
     def busy(self) -> bool:
@@ -125,12 +115,10 @@ class Chats(QObject):
         """Of the open chat. A chat that does not exist yet has the settings', or what was chosen for it."""
         return self._options.read(self.conversation(), self.settings)
 
-    def set_options(self, options: ChatOptions, number: int | None = None) -> None:
-        """For replies from now on. Those that are written keep the system prompt that they were written with.
-
-        number: of the chat; None for the one that is open.
-        """
-        self._deletions.attempt(lambda: self._options.write(self.current if number is None else number, options))
+    @Slot(int, object)
+    def set_options(self, number: int, options: ChatOptions) -> None:
+        """For replies from now on. Those that are written keep the system prompt that they were written with."""
+        self._deletions.attempt(lambda: self._options.write(number, options))
         self.options_changed.emit()
 
     # opening
@@ -208,18 +196,12 @@ class Chats(QObject):
 
     def _place_for_message(self) -> tuple[Conversation, int | None]:
         """The chat and the parent for what is being sent. A chat that does not exist yet is made."""
-        if self._editing is not None:
-            conversation, parent = self._store.conversation(self._editing.conversation_id), self._editing.parent_id
-            # What it followed may have been deleted meanwhile: there it would be out of sight.
-            if conversation is not None and (parent is None or self._store.in_sight(parent)):
-                return conversation, parent
-        conversation = self.conversation()
+        conversation, edited = self.conversation(), self._editing
         if conversation is None:
-            with self._store.db.write():
-                conversation = self._store.create_conversation()
-                self._options.begin(conversation.id, self.settings)
-                self._store.save_draft(NEW_CHAT, Draft())
-            return self._store.conversation(conversation.id) or conversation, None
+            return self._options.create_chat(self.settings), None
+        # What it followed may have been deleted meanwhile: there it would be out of sight.
+        if edited is not None and (edited.parent_id is None or self._store.in_sight(edited.parent_id)):
+            return conversation, edited.parent_id
         path = self._store.path(conversation.id)
         return conversation, path[-1].id if path else None
 
@@ -234,10 +216,8 @@ class Chats(QObject):
 
         when_full: for this reply, in place of the setting.
         """
-        if self.busy:
-            return
         found = self._asking.find(message)
-        if found is None:
+        if self.busy or found is None:
             return
         stored, conversation = found
         parent = stored.id if stored.role == "user" else stored.parent_id
@@ -271,8 +251,8 @@ class Chats(QObject):
             self.go_on(items[-1].id)
 
     def trace_of(self, message: int) -> Trace | None:
-        """Which text of a reply came of which round; None when that was not kept."""
-        return self._read(lambda: unpack(self._store.trace(message)), None)
+        """Which text of a reply came of which round; None when that is not known."""
+        return self._read(lambda: self._shown.trace(message), None)
 
     @Slot()
     def regenerate_last(self) -> None:
@@ -283,10 +263,8 @@ class Chats(QObject):
     @Slot(int)
     def edit(self, message: int) -> None:
         """Put a user's message into the composer; sending makes a branch. What was in the composer is kept."""
-        if self.busy:
-            return
         stored = self._read(lambda: self._store.message(message), None)
-        if stored is None or stored.role != "user":
+        if self.busy or stored is None or stored.role != "user":
             return
         self.leaving.emit()
         self.save_draft()

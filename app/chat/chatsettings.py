@@ -16,12 +16,16 @@ from app.theme.manager import use_class
 
 
 class ChatSettingsDialog(QDialog):
-    """`changed` carries the new ChatOptions, with every change."""
+    """`changed` carries the chat and its new ChatOptions, with every change.
 
-    changed = Signal(object)
+    A file that is opened with Pacenote may bring another chat under the dialog, so it knows its own.
+    """
 
-    def __init__(self, options: ChatOptions, settings: Settings, parent: QWidget | None = None) -> None:
+    changed = Signal(int, object)
+
+    def __init__(self, chat: int, options: ChatOptions, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._chat = chat
         self.setWindowTitle("Chat Settings")
         self.resize(560, 440)
         self.options = options
@@ -98,7 +102,7 @@ class ChatSettingsDialog(QDialog):
             own = {name: kept for name, kept in self.options.sampler.items() if name != key}
             self.options = dataclasses.replace(self.options, sampler=own if value is None else {**own, key: value})
         self._refresh()
-        self.changed.emit(self.options)
+        self.changed.emit(self._chat, self.options)
 
     def _refresh(self) -> None:
         default = default_options(self._settings)

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.settings import Settings
 from app.settings.table import specs
-from app.store import Conversation, Repository
+from app.store import Conversation, Draft, Repository
 from app.store.repository import NEW_CHAT
 from engine import Sampler
 
@@ -68,7 +68,11 @@ class OwnOptions:
             self._store.set_system_prompt(number, options.system_prompt)
             self._store.set_sampler(number, options.sampler or None)
 
-    def begin(self, number: int, settings: Settings) -> None:
-        """The chat that did not exist yet has this number now. Raises StoreError."""
-        self.write(number, self.read(None, settings))
+    def create_chat(self, settings: Settings) -> Conversation:
+        """The chat that did not exist yet, with what was chosen for it; its draft is sent. Raises StoreError."""
+        with self._store.db.write():
+            made = self._store.create_conversation()
+            self.write(made.id, self.read(None, settings))
+            self._store.save_draft(NEW_CHAT, Draft())
         self._new = None
+        return self._store.conversation(made.id) or made

@@ -72,7 +72,7 @@ def test_a_chat_that_does_not_exist_yet_keeps_what_was_chosen_for_it(
     qtbot: QtBot, window: MainWindow, loader: FakeLoader
 ) -> None:
     window.new_chat()
-    window.services.chats.set_options(ChatOptions("Be brief.", {"temperature": 0.0}))
+    window.services.chats.set_options(window.services.chats.current, ChatOptions("Be brief.", {"temperature": 0.0}))
     ask(qtbot, window, "one")
     assert loader.requests[-1].sampler.temperature == 0.0
     assert window.services.chats.options == ChatOptions("Be brief.", {"temperature": 0.0})
@@ -87,9 +87,9 @@ def test_what_was_chosen_for_a_chat_to_come_outlasts_changes_elsewhere(
     ask(qtbot, window, "one")
     chats, there = window.services.chats, window.services.chats.current
     window.new_chat()
-    chats.set_options(ChatOptions("Be brief."))
+    chats.set_options(chats.current, ChatOptions("Be brief."))
     chats.open(there)
-    chats.set_options(ChatOptions("", {"temperature": 0.5}))
+    chats.set_options(chats.current, ChatOptions("", {"temperature": 0.5}))
     window.new_chat()
     assert chats.options == ChatOptions("Be brief.")
 

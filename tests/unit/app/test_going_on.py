@@ -238,9 +238,9 @@ def test_verify_uses_the_system_prompt_that_wrote_the_reply(
 ) -> None:
     """A chat's system prompt may be changed; a reply of before would then look as if it differed."""
     chats = window.services.chats
-    chats.set_options(dataclasses.replace(chats.options, system_prompt="Be brief."))
+    chats.set_options(chats.current, dataclasses.replace(chats.options, system_prompt="Be brief."))
     item = cut(qtbot, window, loader, "stop")
-    chats.set_options(dataclasses.replace(chats.options, system_prompt="Be long."))
+    chats.set_options(chats.current, dataclasses.replace(chats.options, system_prompt="Be long."))
     asked = []
     start = window.services.checks.start
     monkeypatch.setattr(window.services.checks, "start", lambda *a: (asked.append(a[2]), start(*a)))

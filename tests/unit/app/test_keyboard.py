@@ -95,7 +95,7 @@ def test_tab_reaches_everything_in_the_window(qtbot: QtBot, window: MainWindow, 
 
 
 def chat_settings(window: MainWindow) -> None:
-    window.services.chats.set_options(window.services.chats.options)
+    window.services.chats.set_options(window.services.chats.current, window.services.chats.options)
     window.chat_settings()
 
 
