@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from PySide6.QtCore import QRect, Qt, QTimer, Slot
 from PySide6.QtGui import QGuiApplication, QResizeEvent, QTextCursor, QWheelEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPlainTextEdit, QToolButton, QWidget
 
-from app.chat.markdown.highlight import Colours, spans
+from app.chat.markdown.highlight import Colours, Span, spans
 from app.chat.markdown.marks import Marked, Marking
 from app.theme.icons import icon
 from app.theme.manager import code_font, current, use_class
@@ -18,8 +21,11 @@ HEAD = 32
 """Height of the line with the language and Copy, with the border above it."""
 BELOW = 10
 
+NEXT_MS = 5
 HIGHLIGHT_LIMIT = 60_000
-"""Characters above which code stays uncoloured: Pygments needs about 1 ms per 1,000 on the GUI thread."""
+"""Characters above which code stays uncoloured."""
+LINES_AT_ONCE = 60
+"""Lines coloured in one turn of the event loop, about 10 ms of work: all of 16 KB at once took 0.1 s."""
 
 
 class CodeBlock(QFrame):
@@ -47,6 +53,11 @@ class CodeBlock(QFrame):
         self._back.timeout.connect(self._copy_again)
         self._edit = _Source(self)
         self._colours = Colours(self._edit.document())
+        self._uncoloured: Iterator[tuple[int, list[Span]]] = iter(())
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(NEXT_MS)
+        self._later.timeout.connect(self.colour_more)
         self.refresh_theme()
 
     def show_code(self, source: str, language: str, *, complete: bool) -> None:
@@ -66,6 +77,7 @@ class CodeBlock(QFrame):
                 self._edit.look_at(source)
             self.source = source
             self._complete = False
+            self._later.stop()
         if complete and not self._complete:
             self._complete = True
             self._colour()
@@ -81,11 +93,12 @@ class CodeBlock(QFrame):
         self._complete = False
         self._label.clear()
         self._back.stop()
+        self._later.stop()
         self._copy_again()
         self._edit.show_spans(None, ())
         self._edit.clear()
         self._edit.look_at("")
-        self._colours.show_spans({})
+        self._colours.clear()
 
     def mark(self, marking: Marking, source: str, offset: int) -> None:
         """source: the fence and what is in it, which is at `offset` of the reply."""
@@ -134,8 +147,19 @@ class CodeBlock(QFrame):
             self._colour()
 
     def _colour(self) -> None:
+        self._colours.clear()
         if len(self.source) <= HIGHLIGHT_LIMIT:
-            self._colours.show_spans(spans(self.source, self.language, current()))
+            self._uncoloured = spans(self.source, self.language, current())
+            self.colour_more()
+
+    @Slot()
+    def colour_more(self) -> None:
+        """Colour the next lines; the others in the next turns."""
+        line = -1
+        for line, found in islice(self._uncoloured, LINES_AT_ONCE):
+            self._colours.show_line(line, found)
+        if -1 < line < self._edit.blockCount() - 1:
+            self._later.start()
 
 
 class _Source(Marked, QPlainTextEdit):

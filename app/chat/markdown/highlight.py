@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -40,46 +41,58 @@ def import_lexers() -> None:
             get_lexer_by_name(name)
 
 
+Span = tuple[int, int, QTextCharFormat]
+"""(start, length in UTF-16 units, format) within a line."""
+
+
 class Colours(QSyntaxHighlighter):
     """Applies ready-made spans; all the lexing is done once, by Pygments."""
 
     def __init__(self, document: QTextDocument) -> None:
         super().__init__(document)
-        self._spans: dict[int, list[tuple[int, int, QTextCharFormat]]] = {}
+        self._spans: dict[int, list[Span]] = {}
 
-    def show_spans(self, found: dict[int, list[tuple[int, int, QTextCharFormat]]]) -> None:
-        self._spans = found
-        self.rehighlight()
+    def clear(self) -> None:
+        if self._spans:
+            self._spans = {}
+            self.rehighlight()
+
+    def show_line(self, line: int, found: list[Span]) -> None:
+        """Colour one line, from 0."""
+        if found:
+            self._spans[line] = found
+            self.rehighlightBlock(self.document().findBlockByNumber(line))
 
     def highlightBlock(self, text: str) -> None:
         for start, length, shape in self._spans.get(self.currentBlock().blockNumber(), ()):
             self.setFormat(start, length, shape)
 
 
-def spans(source: str, language: str, roles: Roles) -> dict[int, list[tuple[int, int, QTextCharFormat]]]:
-    """Per line: (start, length in UTF-16 units, format). Empty when the language is not known."""
+def spans(source: str, language: str, roles: Roles) -> Iterator[tuple[int, list[Span]]]:
+    """Line by line, as they are asked for: (line from 0, its spans). Nothing when the language is not known."""
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
     if not language:
-        return {}
+        return
     try:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
-        return {}
-    result: dict[int, list[tuple[int, int, QTextCharFormat]]] = {}
+        return
+    found: list[Span] = []
     line = column = 0
     for kind, text in lexer.get_tokens(source):
         shape = _shape_of(kind, roles)
         for number, piece in enumerate(text.split("\n")):
             if number:
-                line, column = line + 1, 0
+                yield line, found
+                found, line, column = [], line + 1, 0
             # Qt counts UTF-16 units, Python counts code points.
             length = len(piece) if piece.isascii() else len(piece.encode("utf-16-le")) // 2
             if shape is not None and length:
-                result.setdefault(line, []).append((column, length, shape))
+                found.append((column, length, shape))
             column += length
-    return result
+    yield line, found
 
 
 @lru_cache(maxsize=512)

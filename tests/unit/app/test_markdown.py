@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.markdown.body import Body
-from app.chat.markdown.code import CodeBlock
+from app.chat.markdown.code import LINES_AT_ONCE, CodeBlock
 from app.chat.markdown.highlight import spans
 from app.chat.markdown.prose import Prose, Table
 from app.chat.markdown.split import normalise, parse, safe_cut
@@ -395,10 +395,37 @@ def test_tables_are_grids_with_their_alignment(qtbot: QtBot) -> None:
 
 
 def test_colours_of_code_follow_the_language(qapp: QApplication) -> None:
-    found = spans('x = "é😀" + 1  # end', "python", LIGHT)
+    found = dict(spans('x = "é😀" + 1  # end', "python", LIGHT))
     assert {(start, length) for start, length, _ in found[0]} >= {(4, 1), (15, 5)}
-    assert spans("x", "no such language", LIGHT) == {}
-    assert spans("x", "", LIGHT) == {}
+    assert list(spans("x", "no such language", LIGHT)) == []
+    assert list(spans("x", "", LIGHT)) == []
+
+
+def test_long_code_is_coloured_in_turns(qtbot: QtBot) -> None:
+    """Counted: 16 KB of code were coloured at once when the fence closed, and the window stood still for 0.1 s."""
+    lines = 5 * LINES_AT_ONCE + 7
+    body = whole("```python\n" + "x = 1  # one\n" * lines + "```")
+    qtbot.addWidget(body)
+    code = body.parts[0]
+    assert isinstance(code, CodeBlock)
+
+    def coloured() -> int:
+        blocks = map(code.edit.document().findBlockByNumber, range(lines))
+        return sum(len(block.layout().formats()) > 1 for block in blocks)
+
+    assert coloured() == LINES_AT_ONCE
+    qtbot.waitUntil(lambda: coloured() == lines)
+    assert not code._later.isActive()
+
+
+def test_colours_do_not_stay_on_code_that_changed(qtbot: QtBot) -> None:
+    block = CodeBlock()
+    qtbot.addWidget(block)
+    block.show_code("x = 1", "python", complete=True)
+    first = block.edit.document().firstBlock()
+    assert first.layout().formats()
+    block.show_code("x = 1\nand more", "no such language", complete=True)
+    assert not first.layout().formats()
 
 
 def test_a_change_of_theme_leaves_no_stale_colour(qtbot: QtBot, qapp: QApplication) -> None:
