@@ -219,6 +219,15 @@ def test_continue_after_ctrl_c_and_not_after_an_end_or_a_refused_message(
     assert capsys.readouterr().err.count("There is no reply that was cut.") == 2
 
 
+def test_the_log_of_a_reply_that_went_on_is_sound(engine: Spy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two generations of one reply; the second says how many tokens were there before."""
+    log = tmp_path / "log.jsonl"
+    assert talk(monkeypatch, ["Hi", "/continue"], "--log", str(log), "--log-text") == 0
+    generations = read(log).generations
+    assert [check(generation) for generation in generations] == [[], []]
+    assert [generation.header["request"]["begun"] for generation in generations if generation.header] == [0, 6]
+
+
 def test_a_printer_goes_on_behind_what_is_on_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     """It is told all from the beginning. A part may end inside a character, which the whole has."""
     printer = Printer()
