@@ -344,6 +344,7 @@ class MainWindow(FindWindow):
     def dropEvent(self, event: QDropEvent) -> None:
         self.composer.add_files([url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()])
         event.acceptProposedAction()
+        self.composer.setFocus()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         generations = self.services.generations

@@ -136,6 +136,7 @@ class Composer(QWidget):
 
     def insert(self, text: str) -> None:
         """Put a template at the cursor, with its first placeholder marked."""
+        self.settle()
         cursor = self.box.textCursor()
         start = cursor.selectionStart()
         cursor.insertText(text)
@@ -186,12 +187,14 @@ class Composer(QWidget):
         found: list[Attachment] = []
         problems: dict[str, KnownError] = {}
         for path in paths:
+            name, there = Path(path).name, [*self._attachments, *found]
             try:
+                require_room(there, name)  # thousands may be dropped: no more are read than can be taken
                 one = read_file(Path(path))
-                require_room([*self._attachments, *found], one)
+                require_room(there, one.name, len(one.text))
                 found.append(one)
             except KnownError as error:
-                problems[Path(path).name] = error
+                problems[name] = error
         if found:
             self._show_attachments([*self._attachments, *found])
             self.edited.emit()
@@ -233,7 +236,7 @@ class Composer(QWidget):
         try:
             if len(text) > MAX_BYTES:
                 raise too_long("The pasted text", len(text))
-            require_room(self._attachments, one)
+            require_room(self._attachments, one.name, len(text))
         except KnownError as error:
             self.failed.emit(as_dict(error))
             return

@@ -89,12 +89,12 @@ def too_long(name: str, size: int) -> KnownError:
     )
 
 
-def require_room(there: Sequence[Attachment], new: Attachment) -> None:
-    """Raises KnownError where a message would have too many attachments, or too much in them."""
+def require_room(there: Sequence[Attachment], name: str, length: int = 0) -> None:
+    """Raises KnownError where a message would have too many attachments, or too much in them. length: in characters."""
     if len(there) >= MOST:
-        what = f"{new.name} was not attached: a message has {MOST} attachments at most."
-    elif sum(len(one.text) for one in there) + len(new.text) > MAX_TOGETHER:
-        what = f"{new.name} was not attached: all attachments together would be longer than any model reads."
+        what = f"{name} was not attached: a message has {MOST} attachments at most."
+    elif sum(len(one.text) for one in there) + length > MAX_TOGETHER:
+        what = f"{name} was not attached: all attachments together would be longer than any model reads."
     else:
         return
     raise KnownError(what, kept="Your message is unchanged.", todo="Attach what matters, or send several messages.")

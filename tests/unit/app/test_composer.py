@@ -418,3 +418,28 @@ def test_an_attachment_is_shown_without_its_endless_lines() -> None:
     assert preview("a\nb") == "a\nb"
     assert preview("x" * 50_000 + "\nb") == "x" * 6000 + " … (the line goes on)\nb"
     assert preview("line\n" * 50_000).endswith("… only the beginning is shown here")
+
+
+def test_no_more_files_are_read_than_can_be_attached(
+    composer: Composer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder's thousands of files, dropped by mistake, would be read one by one."""
+    problems = told(composer)
+    read: list[Path] = []
+
+    def spy(path: Path) -> Attachment:
+        read.append(path)
+        return Attachment(path.name, "x")
+
+    monkeypatch.setattr("app.chat.composer.read_file", spy)
+    composer.add_files([str(tmp_path / f"{number}.txt") for number in range(3000)])
+    assert len(read) == len(composer.draft().attachments) == attachments.MOST
+    assert problems[0]["what"].endswith("and 2,944 more.")
+
+
+def test_a_template_does_not_fall_into_a_composition(composer: Composer) -> None:
+    """Bug: the word in composition replaced the template's first placeholder."""
+    compose(composer, "て")
+    composer.insert("Hello {{name}}")
+    assert composer.text() == "てHello {{name}}"
+    assert composer.box.textCursor().selectedText() == "{{name}}"
