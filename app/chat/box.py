@@ -122,7 +122,8 @@ class Box(QPlainTextEdit):
             text = QTextDocumentFragment.fromHtml(source.html()).toPlainText().replace("\ufffc", "")
         if text:
             text = plain(text)
-            if len(text) > LONG_PASTE or text.count("\n") > LONG_PASTE_LINES:
+            long = len(text) > LONG_PASTE or text.count("\n") > LONG_PASTE_LINES
+            if long or not has_room_for(exact_text(self) + text):
                 self.pasted.emit(text)
             else:
                 self.insertPlainText(text)

@@ -443,3 +443,11 @@ def test_a_template_does_not_fall_into_a_composition(composer: Composer) -> None
     composer.insert("Hello {{name}}")
     assert composer.text() == "てHello {{name}}"
     assert composer.box.textCursor().selectedText() == "{{name}}"
+
+
+def test_many_pastes_do_not_fill_the_box_beyond_what_it_holds(composer: Composer) -> None:
+    """Each of them is short; together they made one line that took a second for every key."""
+    for _ in range(4):
+        paste(composer, "x" * 3900)
+    assert len(composer.text()) == 7800
+    assert [len(a.text) for a in composer.draft().attachments] == [3900, 3900]
