@@ -163,7 +163,7 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     unsettled, is_record = environment.settled(max(o.band for o in outcomes), fewest, anyway=args.anyway)
     stopped = "Stopped before all blocks were done." if stop.is_set() else ""
     record = Record(
-        feature=preset.feature,
+        feature=_feature(preset.feature, args),
         title=preset.title,
         info=rig.pair.info,
         drafters={name: drafter.info for name, drafter in rig.drafters.items()},
@@ -191,6 +191,12 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     if stop.is_set():
         return INTERRUPTED
     return 1 if any(outcome.failed for outcome in outcomes) else 0
+
+
+def _feature(name: str, args: argparse.Namespace) -> str:
+    """First part of the record's name: the preset, and what makes this run another measurement of it."""
+    sampled = f"temperature-{args.temperature:g}" if args.temperature else ""
+    return "-".join(filter(None, (name, "contexts" if args.context is not None else "", sampled)))
 
 
 def _measure(args: argparse.Namespace, rig: Rig, experiment: Experiment, stop: threading.Event) -> Outcome | None:

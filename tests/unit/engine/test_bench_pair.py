@@ -232,7 +232,7 @@ def test_the_pace_is_measured_on_every_prompt_and_context(tmp_path: Path) -> Non
     """Its tokens are classic's; lengths that do not fit are left out and said, not cut."""
     asked = ("--preset", "pace", "--pairs", "2", "--out", str(tmp_path), "--context", "50", "90", "4000")
     bench(tmp_path, *asked)  # two pairs of a tiny pair may well fall short: the exit status is not asked
-    (page,) = tmp_path.glob("pace-*.md")
+    (page,) = tmp_path.glob("pace-contexts-*.md")
     text = page.read_text()
     assert "## Fixed widths and the pace, all prompts" in text
     for length in (50, 90):
