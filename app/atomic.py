@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
+import uuid
 from pathlib import Path
 
 
@@ -12,13 +14,16 @@ def replace_text(path: Path, text: str, *, private: bool = False) -> None:
 
     private: nobody else may read it. Raises OSError.
     """
-    path = path.resolve()  # a link stays one
-    if path.exists() and not path.is_file():
+    path = Path(os.path.realpath(path))  # a link stays one
+    there = path.exists()
+    if there and not path.is_file():
         raise OSError("it is there, and is no file")
-    part = path.with_name(f".pacenote-{os.getpid()}.part")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666)
+    part = path.with_name(f".pacenote-{uuid.uuid4().hex}.part")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
+            if there and not private:  # whoever may read the old one may read the new one
+                part.chmod(stat.S_IMODE(path.stat().st_mode))
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

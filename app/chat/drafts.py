@@ -87,8 +87,11 @@ class Drafts(QObject):
 
     def read_edit(self, message: StoredMessage) -> Draft:
         """What a message is changed to so far."""
-        kept = self._unsaved.get(Place(message.conversation_id, message.id))
-        kept = kept or self._attempt(lambda: self._store.edit(message.id), None)
+        place = Place(message.conversation_id, message.id)
+        if place in self._unsaved:
+            kept = self._unsaved[place]
+        else:
+            kept = self._attempt(lambda: self._store.edit(message.id), None)
         return kept or Draft(message.content, message.attachments)
 
     def give_up(self, message: StoredMessage) -> None:

@@ -182,6 +182,10 @@ def test_drafts_that_the_disk_would_not_take_are_kept_over_switching(
         assert window.composer.text() == "for the second"
         window.edit_last()
         assert window.composer.text() == "an edit of the second"
+        chats.cancel_edit()
+        window.edit_last()
+        assert window.composer.text() == "second chat", "it was given up, on the disk or not"
+        window.composer.set_text("an edit of the second")
         chats.open(first)
         assert window.composer.text() == "for the first"
     chats.save_draft()

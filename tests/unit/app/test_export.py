@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,9 @@ def test_an_export_goes_where_a_link_leads_and_replaces_no_device(tmp_path: Path
     export.write("words", tmp_path / "link.json")
     assert (tmp_path / "link.json").is_symlink()
     assert (tmp_path / "real.json").read_text() == "words"
+    (tmp_path / "real.json").chmod(0o600)
+    export.write("more", tmp_path / "link.json")
+    assert stat.S_IMODE((tmp_path / "real.json").stat().st_mode) == 0o600, "nobody else may read it now"
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(KnownError, match="could not be written"):
         export.write("words", tmp_path / "pipe")
