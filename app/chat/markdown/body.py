@@ -188,20 +188,20 @@ class Body(QWidget):
             return
         # Marks are put on a whole table.
         table = self._table if self._marking is None else None
-        text = table.shorten(tail) if table is not None else tail
-        self.parsed_chars += len(text)
-        blocks = parse(text)
-        offset, count = (len(text), len(blocks)) if complete else safe_cut(text, blocks)
+        parsed = table.shorten(tail) if table is not None else tail
+        self.parsed_chars += len(parsed)
+        blocks = parse(parsed)
+        offset, count = (len(parsed), len(blocks)) if complete else safe_cut(parsed, blocks)
         kept = table.rows if table is not None else 0
         if count:
-            self._show(blocks[:count], text[:offset], base, frozen=True, kept=kept)
+            self._show(blocks[:count], parsed[:offset], base, frozen=True, kept=kept)
             cut = offset + (table.left_out if table is not None else 0)
             self._tail_start += cut
             self._tail_source += source_offset(source, tail, cut)
             table, kept = None, 0
-        self._show(blocks[count:], text, base, frozen=False, kept=kept)
-        self._fence = None if complete else open_fence(text, offset, blocks[count:])
-        self._table = None if complete else open_table(text, offset, blocks[count:], table)
+        self._show(blocks[count:], parsed, base, frozen=False, kept=kept)
+        self._fence = None if complete else open_fence(parsed, offset, blocks[count:])
+        self._table = None if complete else open_table(parsed, offset, blocks[count:], table)
         if complete:
             self._end()
 

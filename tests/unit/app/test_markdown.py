@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
@@ -105,8 +105,12 @@ GROWING = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(GROWING), max_size=16), st.integers(1, 7), st.sampled_from(["", "word\n\n", "\n"]))
+@example(["| a | b |\n|:--|--:|\n", "3 | 4\n", "\n", "3 | 4\n", "| 1 | **2** |\n"], 1, "")  # a blank line ends a table
+@example(["| a | b |\n|:--|--:|\n", "3 | 4\n", "\r\n", "\r\n", "word\n"], 3, "word\n\n")
+@example(["| a | b |\n", "|", "word\n", "|:--|--:|\n"], 1, "")  # a head may turn out to be text
+@example(["```py\n", "x = 1\n", " ```\n", "x = 1\n", "````\n"], 1, "word\n\n")
 def test_tables_and_code_that_grow_are_the_same_as_whole(
     qapp: QApplication, parts: list[str], step: int, before: str
 ) -> None:
