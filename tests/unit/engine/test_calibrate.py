@@ -1,0 +1,71 @@
+"""Costs at load: what a planted clock says each forward takes comes out as the cost of that kind of round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from engine import calibrate
+from engine.decode import classic, speculative
+from engine.loading import Pair
+
+STEP, ROW, DRAFT, READ = 10.0, 4.0, 2.0, 0.25
+"""Milliseconds: a classic step, each further row of a verify, a head forward of any length, each row it reads."""
+
+
+class Clock:
+    """Seconds that pass only where a wrapped call says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def after(self, call: Callable[..., Any], cost: Callable[..., float]) -> Callable[..., Any]:
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            self.now += cost(*args) / 1e3
+            return call(*args, **kwargs)
+
+        return timed
+
+
+@pytest.fixture
+def planted(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
+    clock = Clock()
+    for function in (calibrate.measure_costs, classic, speculative):
+        monkeypatch.setitem(function.__globals__, "perf_counter", clock)
+    target, drafter = pair.target, pair.drafter
+    assert drafter is not None
+    monkeypatch.setattr(target, "step", clock.after(target.step, lambda *_: STEP))
+    monkeypatch.setattr(target, "verify", clock.after(target.verify, lambda ids, _: STEP + ROW * (ids.shape[0] - 1)))
+    forward = clock.after(drafter._forward, lambda ids, *_: DRAFT + READ * ids.shape[0])
+    monkeypatch.setattr(drafter, "_forward", forward)
+    return pair
+
+
+def test_each_kind_of_round_costs_what_the_clock_says(planted: Pair) -> None:
+    assert planted.drafter is not None
+    costs = calibrate.measure_costs(planted.target, planted.drafter, (2, 3, 4, 5))
+    assert costs.round_ms(1) == pytest.approx(STEP)
+    hook = DRAFT + READ * 1.5  # one or two rows of a random head, whose drafts are accepted now and then
+    for width in (2, 3, 4, 5):
+        expected = STEP + ROW * (width - 1) + (width - 2) * (DRAFT + READ) + hook
+        assert costs.round_ms(width) == pytest.approx(expected, abs=4 * READ)
+    assert costs.draft == pytest.approx(DRAFT + READ)
+    assert costs.read == pytest.approx(READ, rel=0.1)  # a hook of a round reads rows as well
+
+
+def test_nothing_is_left_behind(pair: Pair) -> None:
+    """Measuring happens before the first reply: what the pair says then is what it would have said."""
+    assert pair.drafter is not None
+    prompt = mx.arange(6, dtype=mx.uint32)
+    state = pair.target.new_state()
+    before = pair.target.hidden(prompt, state)
+    mx.eval(before)
+    calibrate.measure_costs(pair.target, pair.drafter, (2, 3))
+    again = pair.target.hidden(prompt, pair.target.new_state())
+    assert bool(mx.array_equal(before, again))
