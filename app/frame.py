@@ -127,7 +127,6 @@ class Frame(QMainWindow):
         old, new = event.oldSize().width(), event.size().width()
         if any((old < limit) != (new < limit) for limit in (PANEL_BREAK, SIDEBAR_BREAK)):
             self.fold()
-        self.toast.place()
 
     def restore_geometry(self) -> None:
         saved = QSettings(str(self.services.paths.geometry), QSettings.Format.IniFormat)

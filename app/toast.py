@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from app.theme.manager import use_class
@@ -32,7 +32,13 @@ class Toast(QFrame):
         self._timer.setSingleShot(True)
         self._timer.setInterval(SHOWN_MS)
         self._timer.timeout.connect(self.hide)
+        parent.installEventFilter(self)
         self.hide()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.Resize:  # of the parent, which shrinks when the composer grows
+            self.place()
+        return super().eventFilter(watched, event)
 
     def show_text(self, text: str, action: str = "Undo") -> None:
         """action: label of the button, "" for none."""

@@ -204,3 +204,14 @@ def test_an_attachment_alone_names_the_chat(qtbot: QtBot, window: MainWindow) ->
     view = window.transcript.view(window.transcript.items[0].id)
     assert isinstance(view, UserView)
     assert view._bubble.isHidden(), "an empty block would look like a mistake"
+
+
+def test_undo_stays_in_view_when_the_composer_grows(qtbot: QtBot, window: MainWindow) -> None:
+    """Bug: attaching a file covered the button that brings a deleted message back."""
+    ask(qtbot, window, "one")
+    window.services.chats.delete_message(window.transcript.items[-1].id)
+    before = window.stack.height()
+    window.composer._on_pasted("x" * 5000)
+    qtbot.waitUntil(lambda: window.stack.height() < before)
+    assert window.toast.isVisible()
+    assert window.toast.geometry().bottom() < window.stack.height()
