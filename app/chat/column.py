@@ -89,6 +89,14 @@ class Column:
         first = max(0, bisect_right(tops, low) - 1)
         return range(first, min(len(self.items), bisect_left(tops, high)))
 
+    def unmeasured_near(self, value: int, page: int) -> tuple[int, int] | None:
+        """Between which heights there is a message that is not measured: in the page at `value`, below it, above it."""
+        for low, high in ((0, page), (page, page + page // 2), (-page // 2, 0)):
+            low, high = value + low, value + high
+            if not all(self._measured[index] for index in self.between(low, high)):
+                return low, high
+        return None
+
     def _estimate(self, item: Item) -> int:
         """A height in pixels that is good enough until the message comes into view."""
         lines = item.content.count("\n") + len(item.content) // self.columns + 1

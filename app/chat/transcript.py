@@ -235,6 +235,7 @@ class Transcript(Canvas):
         if self._placing or self.viewport().width() < 50:
             return
         self._placing = True
+        self._prepare.stop()
         try:
             column, width = self._column, self._column_width()
             anchor = anchor or self._anchor()
@@ -255,10 +256,8 @@ class Transcript(Canvas):
         finally:
             self._placing = False
         self._note_behind()
-        if self._next_to_prepare() is not None:
+        if column.unmeasured_near(self.verticalScrollBar().value(), page) is not None:
             self._prepare.start()
-        else:
-            self._prepare.stop()
 
     def _measure(self, low: int, high: int, width: int, until: float, *, least: int = 1) -> bool:
         """Measure the messages between two heights. Returns whether a height changed.
@@ -282,20 +281,11 @@ class Transcript(Canvas):
     @Slot()
     def prepare_next(self) -> None:
         """Make one of the messages that are in view or come into it next, so that scrolling need not wait for it."""
-        heights = self._next_to_prepare()
+        heights = self._column.unmeasured_near(self.verticalScrollBar().value(), self.viewport().height())
         if heights is not None:
             anchor = self._anchor()
             self._measure(*heights, self._width, 0.0)
             self._place(anchor, least=0)  # comes back here for the next one
-
-    def _next_to_prepare(self) -> tuple[int, int] | None:
-        """Between which heights there is a message that is not measured: in view, below it, above it."""
-        page, value = self.viewport().height(), self.verticalScrollBar().value()
-        for low, high in ((0, page), (page, page + page // 2), (-page // 2, 0)):
-            low, high = value + low, value + high
-            if any(not self._column.measured(index) for index in self._column.between(low, high)):
-                return low, high
-        return None
 
     def _apply(self, value: int, width: int, page: int) -> None:
         column = self._column

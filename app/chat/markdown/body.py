@@ -9,8 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from app.chat.markdown.code import CodeBlock
-from app.chat.markdown.marks import Marked, Marking
-from app.chat.markdown.prose import Chunk, Prose, Table
+from app.chat.markdown.marks import Marking
+from app.chat.markdown.parts import Part, mark, marked, runs
+from app.chat.markdown.prose import Prose, Table
 from app.chat.markdown.split import (
     Block,
     Kind,
@@ -35,8 +36,6 @@ WINDOW = 2048
 REDRAW_MS = 30.0
 SPARE = 24
 """Parts up to which a reply's widgets are used again."""
-
-Part = Prose | CodeBlock | Table
 
 
 class Body(QWidget):
@@ -85,12 +84,12 @@ class Body(QWidget):
         """Mark where words are in the text, and in what will be drawn."""
         self._words = words
         for part in self._parts:
-            _marked(part).mark_words(words)
+            marked(part).mark_words(words)
 
     def first_found(self) -> int | None:
         """Pixels from the top to the first word that is marked."""
         for part in self._parts:
-            inside = _marked(part).first_found()
+            inside = marked(part).first_found()
             if inside is not None:
                 return part.y() + inside + (part.edit.y() if isinstance(part, CodeBlock) else 0)
         return None
@@ -276,13 +275,13 @@ class Body(QWidget):
 
         base: where `text` begins in the source. kept: rows that a table at its beginning leaves out.
         """
-        runs = _runs(blocks)
+        groups = runs(blocks)
         # Carriage returns are gone from `text`, so its offsets are not the reply's.
         marking = None if self._marking is None or "\r" in self._target else self._marking
         places = starts(text, blocks) if marking is not None else []
         first = 0
         index = self._tail_parts
-        joins = bool(index and runs and runs[0][0] == "prose" and isinstance(self._parts[index - 1], Prose))
+        joins = bool(index and groups and groups[0][0] == "prose" and isinstance(self._parts[index - 1], Prose))
         if index and not joins and isinstance(self._parts[index - 1], Prose):
             # The tail may have begun as prose in the last frozen part and become something else.
             last = self._parts[index - 1]
@@ -292,7 +291,7 @@ class Body(QWidget):
             self._places.pop(last, None)
         if joins:
             index -= 1
-        for kind, members in runs:
+        for kind, members in groups:
             part = self._part(index, kind)
             self._places.pop(part, None)
             index += 1
@@ -314,9 +313,9 @@ class Body(QWidget):
                 part.show_code(block.tokens[0].content, fence_language(block), complete=done)
             if marking is not None:
                 source = text[places[first] : places[first + len(members)]]
-                _mark(part, marking, begin, source, base + places[first], frozen=frozen)
+                mark(part, marking, begin, source, base + places[first], frozen=frozen)
             if self._words:
-                _marked(part).mark_words(self._words)
+                marked(part).mark_words(self._words)
             first += len(members)
         if frozen:
             self._tail_parts = index
@@ -354,28 +353,3 @@ class Body(QWidget):
             part.hide()
             part.deleteLater()
         del self._parts[index:]
-
-
-def _mark(part: Part, marking: Marking, begin: int, source: str, offset: int, *, frozen: bool) -> None:
-    """Mark what was drawn of `source`. begin: where that is in the document of a Prose."""
-    if isinstance(part, Prose):
-        end = part.frozen_end if frozen else None
-        part.mark(marking, Chunk(begin, end, source, offset), frozen=frozen)
-    else:
-        part.mark(marking, source, offset)
-
-
-def _marked(part: Part) -> Marked:
-    """What of a part has the text."""
-    return part.edit if isinstance(part, CodeBlock) else part
-
-
-def _runs(blocks: list[Block]) -> list[tuple[Kind, list[Block]]]:
-    """Neighbouring prose together; each code block and table alone."""
-    runs: list[tuple[Kind, list[Block]]] = []
-    for block in blocks:
-        if block.kind == "prose" and runs and runs[-1][0] == "prose":
-            runs[-1][1].append(block)
-        else:
-            runs.append((block.kind, [block]))
-    return runs
