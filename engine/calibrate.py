@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
-from time import perf_counter
+from time import monotonic, perf_counter
 
 import mlx.core as mx
 
@@ -19,12 +19,15 @@ from engine.sampling import Chooser
 from engine.target import Target
 
 BUDGET = 2.0
-"""Seconds, all widths together."""
+"""Seconds, all widths together. A device on which two rounds of each kind take longer takes longer."""
 CONTEXT = 16
 ROUNDS = 6
 """Rounds of each kind, at most. The first one of a loop fills its pipeline and does not count."""
 READ_TILES, READS = 4, 2
-"""A catch-up of this many times `CONTEXT` rows, read so often; the quicker one counts."""
+"""Catch-ups of `CONTEXT` rows and of this many times as many, each read so often; the quickest counts."""
+
+ASK_EVERY, MEASURE_EVERY = 30.0, 120.0
+"""Seconds between two questions about power and heat, some 20 ms each, and between two measurements."""
 
 
 def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Costs:
@@ -51,25 +54,28 @@ def measure_costs(target: Target, drafter: Drafter, widths: Sequence[int]) -> Co
         state.rewind(mark)
     *whole, staged = runs
     drafting = [r.draft_ms / (r.width - 2) for r in staged if r.width > 2]
-    draft, hook = median(drafting) if drafting else 0.0, median(r.hook_ms for r in staged)
-    costs = Costs({}, draft, hook, _read_ms(drafter, read, hidden, hook))
-    for (width, _), rounds in zip(kinds[:-1], whole, strict=True):
-        costs.set_round(width, median(r.total_ms for r in rounds))
-    return costs
+    return Costs(
+        {width: median(r.total_ms for r in rounds) for (width, _), rounds in zip(kinds[:-1], whole, strict=True)},
+        draft=median(drafting) if drafting else 0.0,
+        hook=min(r.hook_ms for r in staged),
+        read=_read_ms(drafter, read, hidden),
+    )
 
 
-def _read_ms(drafter: Drafter, ids: mx.array, hidden: mx.array, hook: float) -> float:
-    """Milliseconds of one more row that the head catches up with. ids [n], hidden [n, H], hook: of a few rows."""
-    ids, hidden = mx.tile(ids, READ_TILES), mx.tile(hidden, (READ_TILES, 1))
-    mx.eval(ids, hidden)
-    spent = []
-    for _ in range(READS):
+def _read_ms(drafter: Drafter, ids: mx.array, hidden: mx.array) -> float:
+    """Milliseconds of one more row that the head catches up with. ids [n], hidden [n, H]."""
+
+    def spent(ids: mx.array, hidden: mx.array) -> float:
         head = HeadState()
         head.tell(ids, hidden)
         started = perf_counter()
         mx.eval(drafter.accept_hook(head))
-        spent.append((perf_counter() - started) * 1e3)
-    return max(0.0, min(spent) - hook) / ids.shape[0]
+        return (perf_counter() - started) * 1e3
+
+    many = mx.tile(ids, READ_TILES), mx.tile(hidden, (READ_TILES, 1))
+    mx.eval(many)
+    least, most = min(spent(ids, hidden) for _ in range(READS)), min(spent(*many) for _ in range(READS))
+    return max(0.0, most - least) / (many[0].shape[0] - ids.shape[0])
 
 
 def _few(target: Target, drafter: Drafter, line: Line, width: int, detailed: bool, deadline: float) -> list[Round]:
@@ -94,17 +100,32 @@ def _never(_: int) -> EndReason | None:
 
 
 class CostWatch:
-    """Measures the costs afresh when power or heat are not as they were at the last measurement."""
+    """Measures the costs afresh when power or heat are not as they were at the last measurement.
 
-    def __init__(self, target: Target, drafter: Drafter, widths: Sequence[int]) -> None:
+    clock: seconds, for tests.
+    """
+
+    def __init__(
+        self, target: Target, drafter: Drafter, widths: Sequence[int], clock: Callable[[], float] = monotonic
+    ) -> None:
         self._target, self._drafter, self._widths = target, drafter, tuple(widths)
+        self._clock = clock
         self._state = power.state()
+        self._looked = self._measured = clock()
 
     def look(self) -> tuple[Costs, Notice] | None:
-        """Between two replies. None: nothing has changed. Otherwise new costs, which take up to `BUDGET` seconds."""
-        now = power.state()
-        if now == self._state:
+        """Before a reply's second token. None: nothing has changed, or it is too soon to ask or to measure again.
+
+        Otherwise new costs, which take `BUDGET` seconds: a machine that is at the limit of its heat all the time must
+        not measure all the time.
+        """
+        if (clock := self._clock()) < self._looked + ASK_EVERY:
             return None
+        self._looked = clock
+        now = power.state()
+        if now == self._state or clock < self._measured + MEASURE_EVERY:
+            return None
+        self._measured = clock
         before, self._state = self._state, now
         text = f"Power is now {now}, was {before}: costs are measured afresh."
         return measure_costs(self._target, self._drafter, self._widths), Notice("pace", text)

@@ -56,7 +56,7 @@ class Engine:
         """boundary_bytes: see `LoadOptions`."""
         self._pair = pair
         history = History.of(pair.info)
-        self._pace = Pace(pair.costs, pair.info.verdict.widths if pair.drafter else (), history.known)
+        self._pace = Pace(pair.costs, pair.info.verdict.widths, history.known) if pair.costs is not None else None
         watched = pair.drafter if pair.costs is not None else None
         self._watch = CostWatch(pair.target, watched, pair.info.verdict.widths) if watched else None
         weights = pair.info.target_bytes + (pair.info.drafter.bytes if pair.info.drafter else 0)
@@ -232,7 +232,7 @@ class Engine:
         yield self._use(total + 1, len(fitted.dropped))
         yield from stream.take()
 
-        for event in self._decode(line, request, stop):
+        for event in self._decode(line, request, stop, min(request.max_tokens, room) - 1):
             if isinstance(event, Round):
                 tokens.extend(event.tokens)
                 stats.observe(event)
@@ -298,14 +298,20 @@ class Engine:
         kept = self._boundaries
         return ContextUse(tokens, self._pair.info.context_length, dropped, len(kept), kept.nbytes, kept.budget)
 
-    def _decode(self, line: Line, request: Request, stop: threading.Event) -> Iterator[Round | Notice]:
-        """`paced`, with costs that fit the power and heat of now, and an eye on acceptance."""
-        pair, pace = self._pair, self._pace
-        if self._watch and request.speculation is Speculation.ON and (fresh := self._watch.look()):
-            pace.costs, notice = fresh
-            yield notice
-        speculation = request.speculation if line.head is not None else Speculation.OFF
-        pace.begin(speculation, request.block_size, request.max_tokens)
+    def _decode(self, line: Line, request: Request, stop: threading.Event, budget: int) -> Iterator[Round | Notice]:
+        """`paced`, with costs that fit the power and heat of now, and an eye on acceptance.
+
+        budget: tokens that the reply may have yet.
+        """
+        pair = self._pair
+        speculates = line.head is not None and request.speculation is not Speculation.OFF
+        pace = self._pace if speculates else None
+        if pace is not None:
+            if self._watch and request.speculation is Speculation.ON and (fresh := self._watch.look()):
+                costs, notice = fresh
+                pace.renew(costs)
+                yield notice
+            pace.begin(request.speculation, request.block_size, budget, line.waiting)
         for part in paced(pair.target, pair.drafter, line, stop, pace, self.detailed_timing):
             yield part
             if isinstance(part, Round) and (alarm := self._alarm.observe(part)):

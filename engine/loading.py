@@ -106,7 +106,7 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
         verdict=verdict,
         load_seconds=perf_counter() - started,
         supports_thinking=tokenizer.supports_thinking,
-        classic_ms=costs.round_ms(1) if costs else 0.0,
+        classic_ms=costs.rounds[1] if costs else 0.0,
     )
     return Pair(target, drafter, tokenizer, info, costs)
 

@@ -120,12 +120,15 @@ class _Counted:
 def pace_arm(rig: Rig, task: Task, drafter: str, limit: int) -> Arm:
     """What a chat does with MTP on: widths up to `limit` by measured cost and acceptance, parked where none pays.
 
-    One pace lives over all runs of the arm, as it does over the replies of a loaded pair.
+    One pace lives over all runs of the arm, as it does over the replies of a loaded pair. Unlike a chat's it has no
+    history of the pair, and the stages of its rounds are not timed.
     """
+    if rig.pair.costs is None:
+        raise ValueError("a pair without usable speculation has no pace")
     pace = Pace(deepcopy(rig.pair.costs), rig.pair.info.verdict.widths)
 
     def begin_reply(prompt: Prompt, line: Line) -> Widths:
-        pace.begin(Speculation.ON, limit, task.tokens)
+        pace.begin(Speculation.ON, limit, task.tokens - 1, line.waiting)
         return PacedWidths(pace, line)
 
     return replace(_decode_arm(rig, task, f"pace, {drafter} head", drafter, begin_reply, set()), free=True)

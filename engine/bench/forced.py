@@ -105,7 +105,7 @@ class Bench:
         if arm == CLASSIC:
             rounds = classic(self.target, line, NEVER, lambda: False)
         elif arm == PACED:
-            self.pace.begin(Speculation.ON, WIDTH, self.tokens)
+            self.pace.begin(Speculation.ON, WIDTH, self.tokens - 1, line.waiting)
             rounds = paced(self.target, self.drafters["quantized head"], line, NEVER, self.pace, detailed)
         else:
             rounds = speculative(self.target, self.drafters[arm], line, NEVER, lambda: WIDTH, detailed)

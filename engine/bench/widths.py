@@ -41,14 +41,16 @@ class RandomWidths:
 
 
 class PacedWidths:
-    """As in a chat without stage times: the pace decides from what it measured, over the life of a loaded pair."""
+    """The pace decides from what it measured, over the life of a loaded pair. Stages are not timed."""
 
     def __init__(self, pace: Pace, line: Line) -> None:
         self._pace, self._line = pace, line
 
     @property
     def now(self) -> int:
-        return self._pace.next_width(self._line.waiting)
+        return self._pace.width
 
     def advance(self, round_: Round) -> None:
-        self._pace.observe(round_, detailed=False)
+        line = self._line
+        self._pace.observe(round_, waiting=line.waiting, detailed=False, ended=line.ended is not None)
+        self._pace.take_notices()

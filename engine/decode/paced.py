@@ -28,7 +28,8 @@ def loops(
     Each must be read to its end before the next is asked for. Until the reply ends or `stop` is set.
 
     Args:
-        next_width: rows of the next round, asked before each one; without a drafter every round has one row.
+        next_width: rows of the next round, asked before each one, more than once where loops hand over; without a
+            drafter every round has one row.
         detailed: synchronise between the stages of a speculative round.
     """
     while line.ended is None and not stop.is_set():
@@ -39,17 +40,21 @@ def loops(
 
 
 def paced(
-    target: Target, drafter: Drafter | None, line: Line, stop: threading.Event, pace: Pace, detailed: bool
+    target: Target, drafter: Drafter | None, line: Line, stop: threading.Event, pace: Pace | None, detailed: bool
 ) -> Iterator[Round | Notice]:
     """Alternate between the two loops as the pace decides.
 
     Args:
-        pace: begun for this reply; it learns from every round and tells its decisions.
+        pace: begun for this reply; it learns from every round and tells its decisions. None: classic decode only.
         detailed: see `loops`.
     """
-    for rounds in loops(target, drafter, line, stop, lambda: pace.next_width(line.waiting), detailed):
+    if pace is None:
+        yield from classic(target, line, stop, lambda: False)
+        return
+    for rounds in loops(target, drafter, line, stop, lambda: pace.width, detailed):
         yield from pace.take_notices()
         for round_ in rounds:
-            pace.observe(round_, detailed)
-            yield replace(round_, parked=True) if round_.width == 1 and pace.parked else round_
+            parked = round_.width == 1 and pace.parked
+            pace.observe(round_, waiting=line.waiting, detailed=detailed, ended=line.ended is not None)
+            yield replace(round_, parked=True) if parked else round_
             yield from pace.take_notices()

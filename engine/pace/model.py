@@ -19,70 +19,74 @@ SETTLED = 0.15
 """Least weight of one more round in a cost. What a load or a long pause left behind gives way faster."""
 STALL = 2.0
 """One round in a hundred stalls (a page fault, another program). It counts as at most twice the known cost."""
-READ_ROWS = 16
-"""Rows of a catch-up from which on its time tells what a row costs."""
+READ_UNIT = 64.0
+"""Rows of a catch-up that tell as much about a row's cost as about the cost of starting at all."""
 
 
 @dataclass
 class Costs:
-    """Milliseconds of one forward of each kind on this device, measured at load and refined in use.
+    """Milliseconds on this device, measured at load and refined in use.
 
-    verify: by width, 1 is the classic step. draft: one head step with its LM head. hook: the accept hook of a round.
-    read: one more row of a catch-up, when the head takes in a prompt or a parked stretch.
+    rounds: a whole round by width, 1 is the classic step; what decides. draft, hook: the head's share, one head step
+        with its LM head and the accept hook of a round, as far as stage times told. The rest is verify, rollback and
+        host.
+    read: one row of what the head catches up with when speculation starts. start: that it starts at all.
     """
 
-    verify: dict[int, float]
+    rounds: dict[int, float]
     draft: float
     hook: float
     read: float = 0.0
+    start: float = 0.0
     _seen: dict[int, int] = field(default_factory=dict, repr=False)
 
-    def round_ms(self, width: int) -> float:
-        return self.verify[width] + self._head_ms(width)
+    def verify_ms(self, width: int) -> float:
+        """What is not the head's share of a round."""
+        head = (width - 2) * self.draft + self.hook if width > 1 else 0.0
+        return max(0.0, self.rounds[width] - head)
 
-    def set_round(self, width: int, milliseconds: float) -> None:
-        """A whole round takes so long: what is not the head's share is verify."""
-        self.verify[width] = max(0.0, milliseconds - self._head_ms(width))
+    def entry_ms(self, waiting: int, queued: bool) -> float:
+        """What it costs to begin to speculate, before any round is done.
 
-    def _head_ms(self, width: int) -> float:
-        return (width - 2) * self.draft + self.hook if width > 1 else 0.0
+        waiting: rows that the head catches up with. queued: a classic step runs already, and is thrown away.
+        """
+        return self.start + waiting * self.read + (self.rounds[1] if queued else 0.0)
 
     def observe(self, round_: Round, detailed: bool) -> None:
-        """Learn from a round whose head had nothing to catch up with.
+        """Learn from a whole round whose head had nothing to catch up with.
 
-        detailed: it was synchronised after each stage. Otherwise only its sum is known, and what is not known to be
-        drafting or accept hook is taken to be verify.
+        detailed: it was synchronised after each stage, otherwise only its sum is known.
         """
         w = round_.width
         seen = self._seen[w] = self._seen.get(w, 0) + 1
         weight = max(SETTLED, 1.0 / (seen + 2))  # the cost so far is worth two rounds
 
         def blend(old: float, new: float) -> float:
-            return old + weight * (min(new, STALL * old) - old)
+            return old + weight * (min(new, STALL * old) - old) if old else new
 
-        if w == 1:
-            self.verify[1] = blend(self.verify[1], round_.verify_ms + round_.host_ms)
-            return
-        if not detailed:
-            self.set_round(w, blend(self.round_ms(w), round_.total_ms))
-            return
-        self.verify[w] = blend(self.verify[w], round_.verify_ms + round_.rollback_ms + round_.host_ms)
-        if w > 2:
-            self.draft = blend(self.draft, round_.draft_ms / (w - 2))
-        self.hook = blend(self.hook, round_.hook_ms)
+        self.rounds[w] = blend(self.rounds[w], round_.total_ms)
+        if detailed and w > 1:
+            self.hook = blend(self.hook, round_.hook_ms)
+            if w > 2:
+                self.draft = blend(self.draft, round_.draft_ms / (w - 2))
 
-    def observe_entry(self, round_: Round, waiting: int) -> None:
-        """Learn from a round that began with `waiting` rows of catch-up.
+    def observe_entry(self, round_: Round, waiting: int, queued: bool) -> None:
+        """Learn from the first round after classic decode, or of a reply. See `entry_ms`.
 
-        Without detailed timing their milliseconds lie in whatever stage waits first, so only the sum can be used.
+        Only the sum can be used: without stage times the milliseconds lie in whatever stage waits first. It is shared
+        out between a row and the start as in normalised least squares.
         """
-        if waiting >= READ_ROWS:
-            read = max(0.0, round_.total_ms - self.round_ms(round_.width)) / waiting
-            self.read += 0.5 * (min(read, STALL * self.read) - self.read) if self.read else read
+        usual, expected = self.rounds[round_.width], self.entry_ms(waiting, queued)
+        surprise = round_.total_ms - usual - expected
+        surprise = min(surprise, max(usual, expected))  # a stall
+        rows = waiting / READ_UNIT
+        step = 0.5 * surprise / (1.0 + rows * rows)
+        self.start = max(0.0, self.start + step)
+        self.read = max(0.0, self.read + step * rows / READ_UNIT)
 
     def unsettle(self) -> None:
-        """After a long pause: what is seen next weighs as much as all that was known."""
-        self._seen.clear()
+        """After a long time of classic decode: what is seen of rounds next weighs more."""
+        self._seen = {1: self._seen.get(1, 0)}
 
 
 @dataclass
@@ -99,13 +103,19 @@ class Acceptance:
     taken: dict[int, float] = field(default_factory=dict)
 
     def observe(self, round_: Round) -> None:
-        for position in self.tried:
-            self.tried[position] *= DECAY
-            self.taken[position] *= DECAY
-        tested = min(round_.accepted + 1, round_.drafted)  # beyond the first rejection nothing was tested
+        self.fade(DECAY)
+        # Beyond the first rejection nothing was tested. Behind the end of a reply there is no text.
+        accepted = min(round_.accepted, round_.emitted)
+        tested = accepted if round_.cut else min(accepted + 1, round_.drafted)
         for position in range(1, tested + 1):
             self.tried[position] = self.tried.get(position, 0.0) + 1.0
-            self.taken[position] = self.taken.get(position, 0.0) + (position <= round_.accepted)
+            self.taken[position] = self.taken.get(position, 0.0) + (position <= accepted)
+
+    def fade(self, keep: float) -> None:
+        """Let all evidence weigh `keep` of what it did."""
+        for position in self.tried:
+            self.tried[position] *= keep
+            self.taken[position] *= keep
 
     def at(self, position: int) -> float:
         """Chance that the draft at a position is accepted, given that all before it were."""

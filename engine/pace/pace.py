@@ -1,199 +1,193 @@
 """Which width next: the one with the most expected tokens per millisecond, here and now.
 
-Text does not depend on the width, so the width may follow the clock freely. Width 1 is classic decode;
-choosing it for a while is called parking, and has its reason. Two things make starting to speculate dear, and
-are counted: the head first reads what it was only told (a prompt, a parked stretch), and the classic step that
-is queued already is thrown away.
+Text does not depend on the width, so the width may follow the clock freely. Width 1 is classic decode; settling
+on it is called parking, and has its reason. Starting to speculate has a price of its own (docs/adr 0009).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median
 
 from engine.events import Notice, Round
 from engine.pace import reasons
+from engine.pace.forecast import Forecast
+from engine.pace.looks import CLASSIC_STEPS, ClassicLooks, OtherLooks, ParkedLooks
 from engine.pace.model import KNOWN_WEIGHT, Acceptance, Costs
 from engine.request import Speculation
 
 MARGIN = 1.03
 """A width must promise 3 % more tokens per millisecond than the present one to replace it."""
-FIRST_LOOK = 24
-"""Classic tokens before the first look at speculation, for a pair of which nothing is known but a guess."""
-PARKED_TOKENS = 96
-"""Classic tokens between two looks at speculation while parked, at least, over as many replies as it takes."""
+LEAVE = 0.99
+"""Share of classic decode's speed below which speculation parks. Between this and MARGIN all stays as it is."""
 LOOK_ROUNDS = 4
-"""Speculative rounds of one such look. The first one catches up and teaches nothing else."""
-FIRST_SHARE, SHARE = 0.15, 0.02
-"""What a look may be expected to lose, as a share of the classic time since the last; the first one of a stranger."""
-CLASSIC_AFTER = 5
-"""Speculative rounds before the first look at classic decode. Its cost at load may be of another machine state."""
-CLASSIC_EVERY = 128
-"""Speculative rounds between further ones, times the square of the lead: what is far ahead stays so."""
-CLASSIC_STEPS = 3
-"""Classic steps of such a look. The first one fills the pipeline and teaches nothing about costs."""
-USUAL_REPLY = 128.0
-"""Tokens of a reply, before any was seen."""
+"""Rounds of a look at speculation. The first one catches up and teaches nothing else."""
+FADE = 0.5
+"""Weight that acceptance keeps over a long time of classic decode. The text may be another now."""
 
 
 class Pace:
-    """Chooses widths over the life of a loaded pair.
+    """Chooses widths over the life of a loaded pair. Decisions fall in `begin` and `observe`; `width` only tells.
 
     Args:
-        costs: measured at load, None when speculation is not available.
+        costs: measured at load; the pace refines them.
         widths: block sizes that passed the exactness probe.
         known: per-position acceptance of this pair in earlier sessions; None where there is no history.
     """
 
-    def __init__(self, costs: Costs | None, widths: tuple[int, ...], known: float | None = None) -> None:
+    def __init__(self, costs: Costs, widths: tuple[int, ...], known: float | None = None) -> None:
         self.costs = costs
-        self.widths = widths
         self.acceptance = Acceptance() if known is None else Acceptance(known, KNOWN_WEIGHT)
-        self._speculation = Speculation.ON
-        self._width = 0  # 0: not decided yet in this reply
-        self._pipelined = False  # a classic step is queued
-        self._entry: int | None = None  # rows that the head catches up with in the round that comes
-        self._prompt_rows = 0  # of which it was told before the reply began
-        # The reply: tokens it may have, tokens it has, tokens that replies have.
-        self._budget, self._done = 1, 0
-        self._usual, self._replies = USUAL_REPLY, 0
-        # Looks at speculation while parked.
-        self._until_look, self._share = (FIRST_LOOK, FIRST_SHARE) if known is None else (PARKED_TOKENS, SHARE)
-        self._parked_ms = 0.0
-        self._look = 0
-        # Looks at classic decode while speculating.
-        self._classic_look = 0
-        self._until_classic = float(CLASSIC_AFTER)
-        self._looked: list[float] = []
-        self._notices: list[Notice] = []
+        self._widths = widths
         self._allowed: list[int] = []
+        self._speculation = Speculation.ON
+        self._settled = 0  # the width that was chosen; 0: not yet in this reply
+        self._plan: list[int] = []  # widths of a look, before going on with the one that was chosen
+        # What the next round pays if it is speculative: rows to catch up with (None: it goes on), a step thrown away.
+        self._waiting: int | None = 0
+        self._queued = False
+        self._forecast = Forecast()
+        self._parked_looks = ParkedLooks(known is None)
+        self._classic_looks = ClassicLooks()
+        self._other_looks = OtherLooks()
+        # Rows that waited when the reply began, if they still do. Milliseconds that not reading them has cost: in this
+        # reply, and in earlier ones of what seems to be the same chat.
+        self._prompt, self._missed, self._forgone = 0, 0.0, 0.0
         self._rates: dict[int, float] = {}  # of block sizes; a parked reply asks at every token
+        self._notices: list[Notice] = []
 
-    def begin(self, speculation: Speculation, block_size: int, budget: int) -> None:
-        """A new reply of at most `budget` tokens. What was learned is kept; the width is decided afresh."""
-        if self._done:
-            # In proportions: one reply of a thousand tokens says little about the next one.
-            self._replies += 1
-            self._usual *= (self._done / self._usual) ** max(0.2, 1.0 / (self._replies + 1))
-        self._budget, self._done = budget, 0
-        self._speculation = speculation
-        self._width, self._look, self._entry = 0, 0, None
-        self._classic_look, self._looked, self._pipelined = 0, [], False
-        self._rates.clear()
-        off = speculation is Speculation.OFF or self.costs is None
-        self._allowed = [] if off else [w for w in self.widths if w <= block_size]
-        if speculation is Speculation.ALWAYS and self._allowed:
-            rows = max(self._allowed)
-            self._notices.append(Notice("width", f"{rows} rows in every round: speculation is set to always."))
+    def renew(self, costs: Costs) -> None:
+        """Between two replies: the machine is in another state, and these are its costs."""
+        self.costs = costs
+        self._classic_looks.soon()
+        self._parked_looks.speculated()
 
-    def next_width(self, waiting: int) -> int:
-        """Rows of the next round; 1 is a classic step.
+    def begin(self, speculation: Speculation, block_size: int, budget: int, waiting: int) -> None:
+        """A new reply. What was learned is kept; the width is decided afresh.
 
         Args:
+            speculation: ON or ALWAYS. Without it there is nothing to decide.
+            budget: tokens that the reply may have yet.
             waiting: rows that the head was told and has not read, `HeadState.waiting`.
         """
-        if self._done == 0:
-            self._prompt_rows = waiting
-        width = self._choose(waiting)
-        if width > 1 and self._entry is None:
-            self._entry, self._prompt_rows = waiting, 0
-        return width
-
-    def _choose(self, waiting: int) -> int:
-        if self.costs is None or not self._allowed:
-            return 1
-        if self._speculation is Speculation.ALWAYS:
-            return max(self._allowed)
-        if self._classic_look > 0:
-            return 1
-        best = self._best(self.costs)
-        if self._look > 0 or self._look_is_due(best, self.costs):
-            return best
-        if self._width > 1:
-            if self._until_classic <= 0:
-                self._classic_look = CLASSIC_STEPS
-                return 1
-            pays = self._rate(best, self.costs) >= self._rate(1, self.costs)
-        else:
-            pays = self._entering_pays(best, waiting, self.costs)
-        self._switch(best if pays else 1, best, waiting, self.costs)
-        return self._width
-
-    def _left(self) -> float:
-        """Tokens that the reply is expected to have yet. One that is long already is taken to be half done."""
-        return max(1.0, min(self._budget - self._done, max(self._usual, self._done)))
-
-    def _entry_ms(self, waiting: int, costs: Costs) -> float:
-        """What it costs to begin to speculate, before any round is done."""
-        return waiting * costs.read + (costs.round_ms(1) if self._pipelined else 0.0)
-
-    def _entering_pays(self, width: int, waiting: int, costs: Costs) -> bool:
-        left = self._left()
-        speculative = self._entry_ms(waiting, costs) + left / self._rate(width, costs)
-        return left * costs.round_ms(1) >= MARGIN * speculative
-
-    def _look_is_due(self, width: int, costs: Costs) -> bool:
-        """Whether to look at speculation now: some time was parked, and what a look loses is little beside it.
-
-        Rows of this reply do not count: the head reads one in a small share of a classic step, now or later. Those
-        of a long prompt do.
-        """
-        if self._width != 1 or self._until_look > 0:
-            return False
-        behind = costs.round_ms(width) - self.acceptance.expected_tokens(width) * costs.round_ms(1)
-        loss = self._entry_ms(self._prompt_rows, costs) + LOOK_ROUNDS * max(0.0, behind)
-        if loss > self._share * self._parked_ms:
-            return False
-        self._until_look, self._share, self._look = PARKED_TOKENS, SHARE, LOOK_ROUNDS
-        costs.unsettle()
-        return True
-
-    def observe(self, round_: Round, detailed: bool) -> None:
-        """Learn from a finished round. detailed: it was synchronised after each stage."""
-        self._done += round_.emitted
-        if round_.width > 1:
-            self._observe_speculative(round_, detailed)
-        else:
-            self._observe_classic(round_)
-
-    def _observe_speculative(self, round_: Round, detailed: bool) -> None:
+        self._forecast.begin(budget)
         self._rates.clear()
-        if self.costs is not None:
-            if self._entry:
-                self.costs.observe_entry(round_, self._entry)
-            else:
-                self.costs.observe(round_, detailed)
-        self._entry, self._pipelined = 0, False
-        self.acceptance.observe(round_)
-        self._look = max(0, self._look - 1)
-        self._until_classic -= 1
-        self._until_look, self._parked_ms = PARKED_TOKENS, 0.0
+        self._speculation, self._settled, self._plan = speculation, 0, []
+        self._waiting, self._queued = waiting, False
+        # A prompt that grew without having been read is the same chat's, or as good as.
+        self._forgone = self._forgone + self._missed if waiting > self._prompt else 0.0
+        self._prompt, self._missed = waiting, 0.0
+        self._allowed = [w for w in self._widths if w <= block_size]
+        if not self._allowed:
+            self._settled = 1
+            self._notices.append(Notice("decline", reasons.too_narrow(block_size, self._widths)))
+        elif speculation is Speculation.ALWAYS:
+            self._settled = max(self._allowed)
+            self._notices.append(Notice("width", reasons.always(self._settled)))
+        else:
+            self._decide()
 
-    def _observe_classic(self, round_: Round) -> None:
-        if self._pipelined and self.costs is not None:
-            self.costs.observe(round_, detailed=False)
-            if self._classic_look > 0:
-                self._looked.append(round_.total_ms)
-        self._entry, self._pipelined = None, True
-        if self._classic_look > 0:
-            self._end_classic_look()
-        elif self._width == 1:
-            self._until_look -= 1
-            self._parked_ms += round_.total_ms
-
-    def _end_classic_look(self) -> None:
-        """One step of a look is done. After the last one its median replaces the cost: it was seldom seen before."""
-        self._classic_look -= 1
-        if self._classic_look == 0 and self._looked and self.costs is not None:
-            self.costs.verify[1] = median(self._looked)
-            self._looked = []
-            lead = self._rate(self._width, self.costs) / self._rate(1, self.costs)
-            self._until_classic = CLASSIC_EVERY * max(1.0, lead) ** 2
+    @property
+    def width(self) -> int:
+        """Rows of the next round; 1 is a classic step."""
+        return self._plan[0] if self._plan else self._settled
 
     @property
     def parked(self) -> bool:
-        """Whether classic steps are being done because nothing beats them."""
-        return self._speculation is Speculation.ON and self._width == 1
+        """Whether the next classic step is one because speculation would not pay."""
+        return self._speculation is Speculation.ON and self._settled == 1 and bool(self._allowed)
+
+    def observe(self, round_: Round, *, waiting: int, detailed: bool, ended: bool) -> None:
+        """Learn from a finished round, and decide about the next.
+
+        Args:
+            waiting: as in `begin`, now.
+            detailed: the round was synchronised after each stage.
+            ended: it was the reply's last, so it had no accept hook.
+        """
+        self._forecast.add(round_.emitted)
+        if round_.width > 1:
+            self._learn_speculative(round_, detailed, ended)
+            self._waiting, self._queued = None, False
+        else:
+            self._learn_classic(round_)
+            self._waiting, self._queued = waiting, True
+        was_look = bool(self._plan)
+        self._plan = self._plan[1:]
+        if was_look and not self._plan and round_.width == 1:
+            self._end_classic_look()
+        if not ended and self._allowed and self._speculation is Speculation.ON and not self._plan:
+            self._decide()
+
+    def _learn_speculative(self, round_: Round, detailed: bool, ended: bool) -> None:
+        self._rates.clear()
+        self.acceptance.observe(round_)
+        if self._settled == 1:  # a look
+            self._parked_looks.pay(round_.total_ms - round_.emitted * self.costs.rounds[1])
+        else:
+            self._parked_looks.speculated()
+            self._classic_looks.speculated(round_.position)
+            self._other_looks.saw(round_.width)
+        if self._waiting is not None:
+            self.costs.observe_entry(round_, self._waiting, self._queued)
+        elif not ended:
+            self.costs.observe(round_, detailed)
+        self._prompt, self._missed, self._forgone = 0, 0.0, 0.0
+
+    def _learn_classic(self, round_: Round) -> None:
+        if self._queued:
+            self.costs.observe(round_, detailed=False)
+            self._classic_looks.classic_at(round_.position)
+        if self._plan:
+            if self._queued:
+                self._classic_looks.step(round_.total_ms)
+        elif self._settled == 1 and self._allowed:
+            self._parked_looks.parked(round_.total_ms)
+            self._missed += max(0.0, self.costs.rounds[1] - 1.0 / self._rate(self._best()))
+
+    def _end_classic_look(self) -> None:
+        """Its median replaces the cost: it was seldom seen before."""
+        seen = self._classic_looks.cost()
+        if seen is not None:
+            self.costs.rounds[1] = seen
+        self._classic_looks.end(self._rate(self._settled) / self._rate(1))
+
+    def _decide(self) -> None:
+        """Choose a width, or a look at what is not being done."""
+        best = self._best()
+        if self._settled > 1:
+            pays = self._rate(best) >= LEAVE * self._rate(1)
+        else:
+            pays = self._entering_pays(best)
+        self._switch(best if pays else 1, best)
+        if self._settled == 1:
+            self._look_at_speculation(best)
+        elif self._waiting is None and self._classic_looks.due():
+            self._classic_looks.begin()
+            self._plan = [1] * CLASSIC_STEPS
+        elif self._waiting is None and self._other_looks.due():
+            self._other_looks.begin()
+            self._plan = [self._other_looks.stalest(self._allowed)]
+
+    def _entering_pays(self, width: int) -> bool:
+        left = self._forecast.left
+        speculative = self._entry_ms() + left / self._rate(width)
+        return left * self.costs.rounds[1] + self._forgone >= MARGIN * speculative
+
+    def _entry_ms(self) -> float:
+        return 0.0 if self._waiting is None else self.costs.entry_ms(self._waiting, self._queued)
+
+    def _look_at_speculation(self, best: int) -> None:
+        """Begin a look if it is time. Rows of the prompt count in what it is expected to lose, those of the reply do
+        not: they grow by the token, and would put it off for good where the head reads slowly. The bill has them."""
+        behind = self.costs.rounds[best] - self.acceptance.expected_tokens(best) * self.costs.rounds[1]
+        loss = self.costs.entry_ms(self._prompt, self._queued) + LOOK_ROUNDS * max(0.0, behind)
+        whole_reply = (self._forecast.done + self._forecast.left) * self.costs.rounds[1]
+        if self._waiting is None or not self._parked_looks.due(loss, whole_reply):
+            return
+        self._parked_looks.begin()
+        self.costs.unsettle()
+        self.acceptance.fade(FADE)
+        self._plan = [best] * (LOOK_ROUNDS - 1) + [self._other_looks.stalest(self._allowed)]
 
     def take_notices(self) -> list[Notice]:
         notices, self._notices = self._notices, []
@@ -201,34 +195,38 @@ class Pace:
 
     def table(self) -> Mapping[int, tuple[float, float]]:
         """By width: expected tokens a round and milliseconds a round."""
-        if self.costs is None:
-            return {}
-        return {w: (self.acceptance.expected_tokens(w), self.costs.round_ms(w)) for w in sorted(self.costs.verify)}
+        return {w: (self.acceptance.expected_tokens(w), ms) for w, ms in sorted(self.costs.rounds.items())}
 
-    def _rate(self, width: int, costs: Costs) -> float:
+    def _rate(self, width: int) -> float:
+        """Expected tokens per millisecond."""
         if width == 1:
-            return 1.0 / costs.round_ms(1)
+            return 1.0 / self.costs.rounds[1]
         if width not in self._rates:
-            self._rates[width] = self.acceptance.expected_tokens(width) / costs.round_ms(width)
+            # A narrower block is not dearer than a wider one. Where it seems to be, its cost is the worse known.
+            spent = min(self.costs.rounds[w] for w in self._allowed if w >= width)
+            self._rates[width] = self.acceptance.expected_tokens(width) / spent
         return self._rates[width]
 
-    def _best(self, costs: Costs) -> int:
-        best = max(self._allowed, key=lambda w: self._rate(w, costs))
-        if self._width in self._allowed and self._rate(best, costs) < MARGIN * self._rate(self._width, costs):
-            return self._width
+    def _best(self) -> int:
+        best = max(self._allowed, key=self._rate)
+        if self._settled in self._allowed and self._rate(best) < MARGIN * self._rate(self._settled):
+            return self._settled
         return best
 
-    def _switch(self, width: int, best: int, waiting: int, costs: Costs) -> None:
-        """Go over to a width and say why. best: the block size that was weighed against classic decode."""
-        if width == self._width:
+    def _switch(self, width: int, best: int) -> None:
+        """Settle on a width and say why. best: the block size that was weighed against classic decode."""
+        if width == self._settled:
             return
         gain = self.acceptance.expected_tokens(best)
         if width > 1:
-            if self._width == 1:
-                self._notices.append(Notice("unpark", f"Speculating again with {width} rows."))
-            self._notices.append(Notice("width", reasons.width(best, gain, costs, len(self._allowed))))
-        elif self._width == 0 and self._rate(best, costs) >= MARGIN * self._rate(1, costs):
-            self._notices.append(Notice("park", reasons.late_start(waiting, self._left(), gain, best, costs)))
+            if self._settled == 1:
+                self._notices.append(Notice("unpark", f"Speculating from here on, with {width} rows."))
+                self._classic_looks.not_now()
+            self._notices.append(Notice("width", reasons.width(best, gain, self.costs, len(self._allowed))))
+        elif self._settled == 0 and self._waiting and self._rate(best) >= MARGIN * self._rate(1):
+            left, price = self._forecast.left, self._entry_ms()
+            saved = left * (1.0 / self._rate(1) - 1.0 / self._rate(best))
+            self._notices.append(Notice("park", reasons.late_start(self._waiting, price, left, saved)))
         else:
-            self._notices.append(Notice("park", reasons.rows_are_dear(best, gain, costs)))
-        self._width = width
+            self._notices.append(Notice("park", reasons.rows_are_dear(best, gain, self.costs)))
+        self._settled = width

@@ -12,8 +12,9 @@ from engine import calibrate
 from engine.decode import classic, speculative
 from engine.loading import Pair
 
-STEP, ROW, DRAFT, READ = 10.0, 4.0, 2.0, 0.25
-"""Milliseconds: a classic step, each further row of a verify, a head forward of any length, each row it reads."""
+STEP, ROW, DRAFT, READ, LOGITS = 10.0, 4.0, 2.0, 0.25, 3.0
+"""Milliseconds: a classic step, each further row of a verify, a head forward of any length, each row it reads, and
+the LM head behind it."""
 
 
 class Clock:
@@ -44,19 +45,20 @@ def planted(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
     monkeypatch.setattr(target, "verify", clock.after(target.verify, lambda ids, _: STEP + ROW * (ids.shape[0] - 1)))
     forward = clock.after(drafter._forward, lambda ids, *_: DRAFT + READ * ids.shape[0])
     monkeypatch.setattr(drafter, "_forward", forward)
+    monkeypatch.setattr(drafter, "choose", clock.after(drafter.choose, lambda *_: LOGITS))
     return pair
 
 
 def test_each_kind_of_round_costs_what_the_clock_says(planted: Pair) -> None:
     assert planted.drafter is not None
     costs = calibrate.measure_costs(planted.target, planted.drafter, (2, 3, 4, 5))
-    assert costs.round_ms(1) == pytest.approx(STEP)
-    hook = DRAFT + READ * 1.5  # one or two rows of a random head, whose drafts are accepted now and then
+    assert costs.rounds[1] == pytest.approx(STEP)
+    hook = DRAFT + LOGITS + READ * 1.5  # one or two rows of a random head, whose drafts are accepted now and then
     for width in (2, 3, 4, 5):
-        expected = STEP + ROW * (width - 1) + (width - 2) * (DRAFT + READ) + hook
-        assert costs.round_ms(width) == pytest.approx(expected, abs=4 * READ)
-    assert costs.draft == pytest.approx(DRAFT + READ)
-    assert costs.read == pytest.approx(READ, rel=0.1)  # a hook of a round reads rows as well
+        expected = STEP + ROW * (width - 1) + (width - 2) * (DRAFT + READ + LOGITS) + hook
+        assert costs.rounds[width] == pytest.approx(expected, abs=4 * READ)
+    assert costs.draft == pytest.approx(DRAFT + READ + LOGITS)
+    assert costs.read == pytest.approx(READ)
 
 
 def test_nothing_is_left_behind(pair: Pair) -> None:

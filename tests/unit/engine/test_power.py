@@ -50,16 +50,36 @@ def test_state_on_macos(monkeypatch: pytest.MonkeyPatch, batt: str, therm: str, 
 
 def test_costs_are_measured_afresh_when_the_power_state_changes(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """On battery a laptop may run at half speed: what was measured on mains says nothing about it."""
-    said = "mains"
-    monkeypatch.setattr(power, "state", lambda: said)
+    said, now, asked = "mains", 0.0, []
+    monkeypatch.setattr(power, "state", lambda: asked.append(now) or said)
     assert pair.drafter is not None
-    watch = CostWatch(pair.target, pair.drafter, (2, 3))
+    watch = CostWatch(pair.target, pair.drafter, (2, 3), lambda: now)
+    now = 200.0
     assert watch.look() is None
     said = "battery"
+    now = 210.0
+    assert watch.look() is None, "asked 10 s ago"
+    assert asked == [0.0, 200.0]
+    now = 240.0
     found = watch.look()
     assert found is not None
     costs, notice = found
-    assert set(costs.verify) == {1, 2, 3}
+    assert set(costs.rounds) == {1, 2, 3}
     assert "now battery" in notice.text
     assert "was mains" in notice.text
     assert watch.look() is None
+
+
+def test_a_machine_at_the_limit_of_its_heat_does_not_measure_all_the_time(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bug: macOS says 100 and 99 in turns there, and each reply waited two seconds for new costs."""
+    measured, now = [], 0.0
+    monkeypatch.setattr(power, "state", lambda: f"battery{', slowed by heat' if now % 80 else ''}")
+    monkeypatch.setattr("engine.calibrate.measure_costs", lambda *_: measured.append(now) or "costs")
+    assert pair.drafter is not None
+    watch = CostWatch(pair.target, pair.drafter, (2, 3), lambda: now)
+    while now < 600:
+        now += 40.0
+        watch.look()
+    assert 2 <= len(measured) <= 5

@@ -1,0 +1,132 @@
+"""When to look at what is not being done: at speculation while parked, at classic decode while speculating.
+
+What is not done is not measured. A look costs a little each time, so each kind has its budget.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+FIRST_LOOK = 24
+"""Classic tokens before the first look at speculation, for a pair of which nothing is known but a guess."""
+PARKED_TOKENS = 96
+"""Classic tokens between two looks at speculation, at least, over as many replies as it takes."""
+FIRST_SHARE, SHARE = 0.15, 0.02
+"""What a look may lose, as a share of the classic time since the last one; the first one of a stranger."""
+REPLY_SHARE = 0.15
+"""What a look may lose as a share of the reply that it happens in. Nobody waits five seconds for a measurement."""
+CLASSIC_AFTER = 5
+"""Speculative rounds before the first look at classic decode. Its cost at load may be of another machine state."""
+CLASSIC_EVERY = 128
+"""Speculative rounds between further ones, times the square of the lead: what is far ahead stays so."""
+MOST_LEAD = 2.0
+"""Lead that counts at most. A lead that was mismeasured must not keep anybody from looking again."""
+CLASSIC_STEPS = 4
+"""Classic steps of such a look. The first one fills the pipeline and teaches nothing about costs."""
+OTHER_AFTER, OTHER_EVERY = 8, 48
+"""Speculative rounds before one round of the block size that was not seen for longest."""
+
+
+class ParkedLooks:
+    """Looks at speculation. They are paid for by the time that was parked."""
+
+    def __init__(self, stranger: bool) -> None:
+        self._until, self._share = (FIRST_LOOK, FIRST_SHARE) if stranger else (PARKED_TOKENS, SHARE)
+        self._parked_ms = 0.0
+        self._bill = 0.0
+
+    def parked(self, milliseconds: float) -> None:
+        """A classic token was written because nothing beats it."""
+        self._until -= 1
+        self._parked_ms += milliseconds
+
+    def due(self, loss: float, reply_ms: float) -> bool:
+        """Whether it is time. loss: milliseconds that one is expected to lose. reply_ms: what the reply takes anyway.
+
+        What the last one really lost counts too: a device may compile or allocate at every new number of rows.
+        """
+        loss = max(loss, self._bill)
+        return self._until <= 0 and loss <= self._share * self._parked_ms and loss <= REPLY_SHARE * reply_ms
+
+    def begin(self) -> None:
+        """One begins now."""
+        self._share, self._bill = SHARE, 0.0
+        self.speculated()
+
+    def pay(self, milliseconds: float) -> None:
+        """A round of it lost so much against classic decode; negative where it won."""
+        self._bill += milliseconds
+
+    def speculated(self) -> None:
+        """Speculation was seen: the waiting begins anew."""
+        self._until, self._parked_ms = PARKED_TOKENS, 0.0
+
+
+class ClassicLooks:
+    """Looks at classic decode."""
+
+    def __init__(self) -> None:
+        self._until = float(CLASSIC_AFTER)
+        self._at = 0
+        self._seen: list[float] = []
+
+    def due(self) -> bool:
+        return self._until <= 0
+
+    def begin(self) -> None:
+        self._seen = []
+
+    def step(self, milliseconds: float) -> None:
+        """A step of one, with the pipeline filled."""
+        self._seen.append(milliseconds)
+
+    def cost(self) -> float | None:
+        """Milliseconds of a step in the look that is done. None where nothing was seen."""
+        return median(self._seen) if self._seen else None
+
+    def end(self, lead: float) -> None:
+        """It is done. lead: speed of speculation relative to classic decode."""
+        self._until = CLASSIC_EVERY * min(max(1.0, lead), MOST_LEAD) ** 2
+
+    def classic_at(self, position: int) -> None:
+        """A step at this position of the context was measured."""
+        self._at = position
+
+    def speculated(self, position: int) -> None:
+        """A round was done there. A cost of a much longer or shorter context says little."""
+        self._until -= 1
+        if not self._at / 1.5 - 512 <= position <= self._at * 1.5 + 512:
+            self._until = min(self._until, CLASSIC_AFTER)
+            self._at = position
+
+    def soon(self) -> None:
+        """Its cost may no longer hold."""
+        self._until = float(CLASSIC_AFTER)
+
+    def not_now(self) -> None:
+        """It was seen just now."""
+        self._until = max(self._until, CLASSIC_AFTER)
+
+
+class OtherLooks:
+    """Single rounds at a block size that is not in use."""
+
+    def __init__(self) -> None:
+        self._until = OTHER_AFTER
+        self._round = 0
+        self._seen: dict[int, int] = {}
+
+    def saw(self, width: int) -> None:
+        self._round += 1
+        self._until -= 1
+        self._seen[width] = self._round
+
+    def stalest(self, widths: list[int]) -> int:
+        """The one of `widths` that was not seen for longest."""
+        return min(widths, key=lambda w: self._seen.get(w, 0))
+
+    def due(self) -> bool:
+        return self._until <= 0
+
+    def begin(self) -> None:
+        self._until = OTHER_EVERY
