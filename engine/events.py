@@ -134,7 +134,7 @@ class Round:
     (EOS, stop string, budget); they are dropped from text and caches alike. emitted = accepted + 1 - cut.
     position: absolute position of the first emitted token. Times in milliseconds. With detailed timing
     each stage is synchronised before its time is taken; without it draft_ms lands in verify_ms.
-    parked: a classic step that the pace chose because nothing beats it.
+    parked: a classic step that the pace chose because speculation would not pay.
     ends: (characters of the answer, of the reasoning) before the round and after each of its tokens: which text a
     token stands for.
     """

@@ -126,6 +126,8 @@ def _notes(record: Record) -> Iterator[str]:
     yield "- A/A: an arm against itself. The band is how far its interval reaches from 1."
     yield "- A line falls short when the upper end of its interval is under the bound less the band. Otherwise it"
     yield f"  holds, or is undecided when the band is above {QUIET_BAND}: a loss of that size could not be seen."
+    yield "- Whole time: all seconds of the one over all of the other, stalls included. A median does not see what few"
+    yield "  runs pay for, such as the pace's looks at what it does not do."
     yield "- Replies run on past EOS, so that all have one length."
     yield "- The head's prefill is counted in the MTP arms' time, as accept-hook time of the first round. In the table"
     yield '  of stages the first round\'s hook stands apart, in milliseconds of a run; "hook" is of the other rounds.'

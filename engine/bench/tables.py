@@ -36,13 +36,18 @@ def times(outcome: Outcome) -> list[str]:
 
 
 def ratios(outcome: Outcome) -> list[str]:
-    control = outcome.experiment.control
-    rows = [(f"{control[1]} / {control[0]} (A/A)", *_ratio(outcome.control), f"band {outcome.band:.4f}")]
-    rows += [
-        (f"{j.comparison.arm} / {j.comparison.against}", *_ratio(j.ratio), verdict(j, outcome.band))
-        for j in outcome.judged
-    ]
-    return table(("speed of ... relative to ...", "median", "95 % interval", "pairs", "verdict"), rows)
+    """Medians of pairs, and beside them whole times: a median does not see what few runs pay for."""
+    first, second = outcome.experiment.control
+
+    def whole(arm: str, against: str) -> str:
+        return f"{sum(outcome.trials.seconds(against)) / sum(outcome.trials.seconds(arm)):.3f}"
+
+    band = f"band {outcome.band:.4f}"
+    rows = [(f"{second} / {first} (A/A)", *_ratio(outcome.control), whole(second, first), band)]
+    for judged in outcome.judged:
+        arm, against = judged.comparison.arm, judged.comparison.against
+        rows.append((f"{arm} / {against}", *_ratio(judged.ratio), whole(arm, against), verdict(judged, outcome.band)))
+    return table(("speed of ... relative to ...", "median", "95 % interval", "pairs", "whole time", "verdict"), rows)
 
 
 def verdict(judged: Judged, band: float) -> str:

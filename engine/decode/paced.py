@@ -49,7 +49,8 @@ def paced(
         detailed: see `loops`.
     """
     if pace is None:
-        yield from classic(target, line, stop, lambda: False)
+        for rounds in loops(target, None, line, stop, lambda: 1, detailed):
+            yield from rounds
         return
     for rounds in loops(target, drafter, line, stop, lambda: pace.width, detailed):
         yield from pace.take_notices()
