@@ -17,9 +17,10 @@ REPLY_SHARE = 0.15
 """What a look may lose as a share of the reply that it happens in. Nobody waits five seconds for a measurement."""
 CLASSIC_AFTER = 5
 """Speculative rounds before the first look at classic decode. Its cost at load may be of another machine state."""
-CLASSIC_EVERY = 128
-"""Speculative rounds between further ones, times the square of the lead: what is far ahead stays so."""
-MOST_LEAD = 2.0
+CLASSIC_EVERY, CLASSIC_POWER = 64, 4
+"""Speculative rounds between further ones, times this power of the lead: what is far ahead stays so, and near a draw
+a look costs next to nothing."""
+MOST_LEAD = 1.7
 """Lead that counts at most. A lead that was mismeasured must not keep anybody from looking again."""
 CLASSIC_STEPS = 4
 """Classic steps of such a look. The first one fills the pipeline and teaches nothing about costs."""
@@ -86,7 +87,7 @@ class ClassicLooks:
 
     def end(self, lead: float) -> None:
         """It is done. lead: speed of speculation relative to classic decode."""
-        self._until = CLASSIC_EVERY * min(max(1.0, lead), MOST_LEAD) ** 2
+        self._until = CLASSIC_EVERY * min(max(1.0, lead), MOST_LEAD) ** CLASSIC_POWER
 
     def classic_at(self, position: int) -> None:
         """A step at this position of the context was measured."""

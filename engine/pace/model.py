@@ -19,6 +19,8 @@ SETTLED = 0.15
 """Least weight of one more round in a cost. What a load or a long pause left behind gives way faster."""
 STALL = 2.0
 """One round in a hundred stalls (a page fault, another program). It counts as at most twice the known cost."""
+NEAR = 0.2
+"""Share by which a look may differ from a cost and still be averaged with it."""
 READ_UNIT = 64.0
 """Rows of a catch-up that tell as much about a row's cost as about the cost of starting at all."""
 
@@ -52,10 +54,13 @@ class Costs:
         """
         return self.start + waiting * self.read + (self.rounds[1] if queued else 0.0)
 
-    def observe(self, round_: Round, detailed: bool) -> None:
+    def observe(self, round_: Round, detailed: bool, usual: bool) -> None:
         """Learn from a whole round whose head had nothing to catch up with.
 
-        detailed: it was synchronised after each stage, otherwise only its sum is known.
+        Args:
+            detailed: it was synchronised after each stage, otherwise only its sum is known.
+            usual: of a width that is in use. What makes it slower or faster with time (heat, other programs, a longer
+                context) does so to all: what is not seen goes along. Of a look, it says something of its width only.
         """
         w = round_.width
         seen = self._seen[w] = self._seen.get(w, 0) + 1
@@ -64,11 +69,20 @@ class Costs:
         def blend(old: float, new: float) -> float:
             return old + weight * (min(new, STALL * old) - old) if old else new
 
-        self.rounds[w] = blend(self.rounds[w], round_.total_ms)
+        before = self.rounds[w]
+        now = blend(before, round_.total_ms)
+        self.rounds = {v: ms * now / before if usual and before else ms for v, ms in self.rounds.items()}
+        self.rounds[w] = now
         if detailed and w > 1:
             self.hook = blend(self.hook, round_.hook_ms)
             if w > 2:
                 self.draft = blend(self.draft, round_.draft_ms / (w - 2))
+
+    def look_at_classic(self, milliseconds: float) -> None:
+        """Learn from a look of a few steps. What is near the cost so far may be noise of either; what is not counts."""
+        before = self.rounds[1]
+        near = abs(milliseconds - before) <= NEAR * before
+        self.rounds[1] = (before + milliseconds) / 2 if near else milliseconds
 
     def observe_entry(self, round_: Round, waiting: int, queued: bool) -> None:
         """Learn from the first round after classic decode, or of a reply. See `entry_ms`.

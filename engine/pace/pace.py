@@ -52,7 +52,7 @@ class Pace:
         # Rows that waited when the reply began, if they still do. Milliseconds that not reading them has cost: in this
         # reply, and in earlier ones of what seems to be the same chat.
         self._prompt, self._missed, self._forgone = 0, 0.0, 0.0
-        self._rates: dict[int, float] = {}  # of block sizes; a parked reply asks at every token
+        self._gains: dict[int, float] = {}  # expected tokens; a parked reply asks at every token
         self._notices: list[Notice] = []
 
     def renew(self, costs: Costs) -> None:
@@ -70,7 +70,7 @@ class Pace:
             waiting: rows that the head was told and has not read, `HeadState.waiting`.
         """
         self._forecast.begin(budget)
-        self._rates.clear()
+        self._gains.clear()
         self._speculation, self._settled, self._plan = speculation, 0, []
         self._waiting, self._queued = waiting, False
         # A prompt that grew without having been read is the same chat's, or as good as.
@@ -119,7 +119,7 @@ class Pace:
             self._decide()
 
     def _learn_speculative(self, round_: Round, detailed: bool, ended: bool) -> None:
-        self._rates.clear()
+        self._gains.clear()
         self.acceptance.observe(round_)
         if self._settled == 1:  # a look
             self._parked_looks.pay(round_.total_ms - round_.emitted * self.costs.rounds[1])
@@ -130,12 +130,12 @@ class Pace:
         if self._waiting is not None:
             self.costs.observe_entry(round_, self._waiting, self._queued)
         elif not ended:
-            self.costs.observe(round_, detailed)
+            self.costs.observe(round_, detailed, usual=not self._plan)
         self._prompt, self._missed, self._forgone = 0, 0.0, 0.0
 
     def _learn_classic(self, round_: Round) -> None:
         if self._queued:
-            self.costs.observe(round_, detailed=False)
+            self.costs.observe(round_, detailed=False, usual=not self._plan)
             self._classic_looks.classic_at(round_.position)
         if self._plan:
             if self._queued:
@@ -145,10 +145,9 @@ class Pace:
             self._missed += max(0.0, self.costs.rounds[1] - 1.0 / self._rate(self._best()))
 
     def _end_classic_look(self) -> None:
-        """Its median replaces the cost: it was seldom seen before."""
         seen = self._classic_looks.cost()
         if seen is not None:
-            self.costs.rounds[1] = seen
+            self.costs.look_at_classic(seen)
         self._classic_looks.end(self._rate(self._settled) / self._rate(1))
 
     def _decide(self) -> None:
@@ -201,11 +200,10 @@ class Pace:
         """Expected tokens per millisecond."""
         if width == 1:
             return 1.0 / self.costs.rounds[1]
-        if width not in self._rates:
-            # A narrower block is not dearer than a wider one. Where it seems to be, its cost is the worse known.
-            spent = min(self.costs.rounds[w] for w in self._allowed if w >= width)
-            self._rates[width] = self.acceptance.expected_tokens(width) / spent
-        return self._rates[width]
+        if width not in self._gains:
+            self._gains[width] = self.acceptance.expected_tokens(width)
+        # A narrower block is not dearer than a wider one. Where it seems to be, its cost is the worse known.
+        return self._gains[width] / min(self.costs.rounds[w] for w in self._allowed if w >= width)
 
     def _best(self) -> int:
         best = max(self._allowed, key=self._rate)

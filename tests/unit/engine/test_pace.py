@@ -156,7 +156,7 @@ def test_looks_at_classic_become_rarer_the_further_speculation_is_ahead() -> Non
         _, widths = simulate(pace, costs(slope, 0.1), 0.9, 20_000, budget=20_000)
         return sum(w == 1 for w in widths)
 
-    assert 0 < looks(0.02) < looks(0.4) / 1.5
+    assert 0 < looks(0.02) < looks(0.7) / 1.5
 
 
 def test_the_first_step_of_a_look_at_classic_teaches_no_cost() -> None:
