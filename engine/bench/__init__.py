@@ -7,7 +7,7 @@ In the order data walks through: `prompts`, `rig` (one pair made measurable), `a
 
 FORCED_QMV = "forced-qmv"
 """Verify kernels against stock; see `candidates`."""
-PRESETS = ("mtp", "pace", "quantized-drafter", "kernels", "shortlist", "classic-vs-mlx-lm", FORCED_QMV)
+PRESETS = ("mtp", "pace", "pace-alone", "quantized-drafter", "kernels", "shortlist", "classic-vs-mlx-lm", FORCED_QMV)
 """FORCED_QMV and the names of `presets.PRESETS`, here because importing that module takes seconds."""
 SETS = ("code", "prose", "chat", "maths")
 """Prompt sets in resources/prompts, three prompts each."""

@@ -137,6 +137,11 @@ def _pace(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
     return [overall, *alone]
 
 
+def _pace_alone(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
+    """Without the fixed widths: behind a long prompt each of their runs lets the head read all of it first."""
+    return _pace(rig, prompts, task)[1:]
+
+
 def _classic_vs_mlx_lm(rig: Rig, prompts: Sequence[Prompt], task: Task) -> list[Experiment]:
     if task.sampler.temperature:
         raise KnownError("mlx_lm draws other noise than Pacenote.", todo="Compare with mlx_lm at temperature 0.")
@@ -219,6 +224,13 @@ PRESETS = {
         _pace,
         both_heads=False,
         not_measured=(*_ALWAYS, _PAST_EOS),
+    ),
+    "pace-alone": Preset(
+        "pace-alone",
+        "The pace against classic decode",
+        _pace_alone,
+        both_heads=False,
+        not_measured=(*_ALWAYS, _PAST_EOS, "Fixed widths: `--preset pace` has them."),
     ),
     "shortlist": Preset(
         "shortlist",
