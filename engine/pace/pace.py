@@ -126,7 +126,7 @@ class Pace:
         else:
             self._parked_looks.speculated()
             self._classic_looks.speculated(round_.position)
-            self._other_looks.saw(round_.width)
+        self._other_looks.saw(round_.width)
         if self._waiting is not None:
             self.costs.observe_entry(round_, self._waiting, self._queued)
         elif not ended:

@@ -292,3 +292,10 @@ def test_costs_of_another_machine_state_are_looked_at_soon() -> None:
     pace.renew(told)
     _, widths = simulate(pace, costs(1.0), 0.5, 200)
     assert sum(w > 1 for w in widths) <= 20
+
+
+def test_looks_while_parked_see_every_block_size_in_turn() -> None:
+    """Bug: rounds of a look did not count as seen, so the one that was not seen for longest was always the same."""
+    pace = Pace(costs(1.0), WIDTHS)
+    seen = [width for seed in range(12) for width in simulate(pace, costs(1.0), 0.3, 400, seed)[1]]
+    assert {w for w in seen if w > 1} == set(WIDTHS)
