@@ -171,7 +171,8 @@ def test_other_words_than_before_do_not_replace_what_was_written(
     """Another version of MLX may write otherwise. Never a word is lost: what was written stays, and it is told."""
     item = cut(qtbot, window, loader, "error")
     before = window.services.store.message(item.id)
-    loader.answer = ANSWER[:10] + "something else altogether. " * 9
+    # Other words within what was written, however little that was: behind it they would be a reply that goes on.
+    loader.answer = item.content[:-1] + "~ something else altogether. " * 9
     press(window)
     idle(qtbot, window)
     after = window.services.store.message(item.id)
