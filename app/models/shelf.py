@@ -202,8 +202,6 @@ class Shelf(QObject):
             if value.problem is not None and str(value.problem) != str(self._ledger.looked.problem):
                 self.failed.emit(as_dict(value.problem))
             self._ledger.looked = value
-            if self._again:
-                self.refresh()
         elif key == TOKEN:
             self.token_kept.emit(str(value))
         elif isinstance(value, Fit):
@@ -212,8 +210,7 @@ class Shelf(QObject):
             self._ledger.progress.pop(key, None)
             self._ledger.wanted.pop(key, None)
             self.refresh()
-        self._badge()
-        self.changed.emit()
+        self._ended(key)
 
     @Slot(str, object, str)
     def _on_failed(self, key: str, error: Exception, trace: str) -> None:
@@ -235,6 +232,11 @@ class Shelf(QObject):
             if key in self._unwanted:
                 self._unwanted.discard(key)
                 self.discard(key)
+            self.refresh()
+        self._ended(key)
+
+    def _ended(self, key: str) -> None:
+        if key == LOOK and self._again:
             self.refresh()
         self._badge()
         self.changed.emit()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
+import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,7 +60,10 @@ def test_a_repo_becomes_a_model_that_answers(qtbot: QtBot, hub: FakeHub) -> None
         for repo in (TARGET, HEAD):
             window.other.place.setText(repo)
             window.other.add.click()
-        qtbot.waitUntil(lambda: found(services), timeout=60_000)
+        try:
+            qtbot.waitUntil(lambda: found(services), timeout=60_000)
+        except qtbot.TimeoutError:
+            pytest.fail(f"not found after a minute: {state(services, hub)}")
         assert "MTP head" in window.rows[TARGET].text
         assert "Fits: needs about" in window.rows[TARGET].text
         window.rows[TARGET].press("load")
@@ -85,6 +91,16 @@ def test_a_repo_becomes_a_model_that_answers(qtbot: QtBot, hub: FakeHub) -> None
 def found(services: Services) -> bool:
     entry = services.shelf.entry(TARGET)
     return entry is not None and entry.state is State.HERE and entry.head == HEAD and entry.fit is not None
+
+
+def state(services: Services, hub: FakeHub) -> str:
+    """All that says where a download is, and what every thread is at."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    stacks = [
+        f"--- {names.get(ident)}\n{''.join(traceback.format_stack(frame))}"
+        for ident, frame in sys._current_frames().items()
+    ]
+    return "\n".join([*map(str, services.shelf.entries()), *map(str, hub.seen), *stacks])
 
 
 def replied(services: Services) -> bool:

@@ -455,6 +455,26 @@ def test_a_bug_in_a_job_reaches_the_crash_log(qtbot: QtBot, shelf: Shelf, hub: S
     settle(qtbot, shelf)
 
 
+def test_a_look_asked_for_while_one_fails_is_not_forgotten(
+    qtbot: QtBot, shelf: Shelf, hub: ScriptedHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Was: a download that ended meanwhile stood as begun until something else made the window look again."""
+    failing = threading.Event()
+
+    def fails(*args: object) -> Found:
+        failing.wait(5)
+        monkeypatch.undo()
+        raise ZeroDivisionError("a bug")
+
+    hub.found = Found((LocalModel("a/b", "", False, GIB, "none", 4096),))
+    monkeypatch.setattr(hub, "local", fails)
+    shelf.refresh()
+    shelf.refresh()
+    failing.set()
+    settle(qtbot, shelf)
+    assert shelf.entry("a/b") is not None
+
+
 def test_jobs_run_once_per_key_and_tell_on_the_gui_thread(qtbot: QtBot) -> None:
     jobs, threads, go = Jobs(), set(), threading.Event()
     jobs.told.connect(lambda key, value: threads.add(threading.get_ident()))
