@@ -56,6 +56,9 @@ def test_a_repo_becomes_a_model_that_answers(qtbot: QtBot, hub: FakeHub) -> None
     qtbot.addWidget(window)
     asked: list[tuple[str, str, bool]] = []
     window.load_wanted.connect(lambda *args: asked.append(args))
+    wrong: list[object] = []
+    services.shelf.bug.connect(wrong.append)
+    services.shelf.failed.connect(wrong.append)
     try:
         for repo in (TARGET, HEAD):
             window.other.place.setText(repo)
@@ -63,7 +66,8 @@ def test_a_repo_becomes_a_model_that_answers(qtbot: QtBot, hub: FakeHub) -> None
         try:
             qtbot.waitUntil(lambda: found(services), timeout=60_000)
         except qtbot.TimeoutError:
-            pytest.fail(f"not found after a minute: {state(services, hub)}")
+            pytest.fail(f"not found after a minute: {wrong}\n{state(services, hub)}")
+        assert not wrong
         assert "MTP head" in window.rows[TARGET].text
         assert "Fits: needs about" in window.rows[TARGET].text
         window.rows[TARGET].press("load")
