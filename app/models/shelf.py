@@ -119,7 +119,7 @@ class Shelf(QObject):
         context, held = self.context, self.held()
 
         def look(stop: threading.Event, tell: Tell) -> Fit:
-            self._use_token()
+            self._use_token(tell)
             return self.hub.fit_remote(key, head, stop, context, held=held, original=original)
 
         self.jobs.start(FIT + key, look)
@@ -133,7 +133,7 @@ class Shelf(QObject):
         self._ledger.errors.pop(key, None)
 
         def fetch(stop: threading.Event, tell: Tell) -> None:
-            self._use_token()
+            self._use_token(tell)
             self.hub.download(key, stop, tell)
             if pair is not None and pair.head:
                 self.hub.download(pair.head, stop, tell)
@@ -193,6 +193,8 @@ class Shelf(QObject):
             self._ledger.progress[key] = value
             self.progressed.emit(key)
             self._badge()
+        elif isinstance(value, KnownError):
+            self.failed.emit(as_dict(value))
 
     @Slot(str, object)
     def _on_done(self, key: str, value: object) -> None:
@@ -247,11 +249,14 @@ class Shelf(QObject):
         except KnownError as error:
             return error.what
 
-    def _use_token(self) -> None:
-        """Once, on a job's thread: the keychain may ask the user."""
+    def _use_token(self, tell: Tell) -> None:
+        """Once, on a job's thread: the keychain may ask the user. One that does not work stops no download."""
         if not self._token_asked.is_set() and not os.environ.get("HF_TOKEN"):
             self._token_asked.set()
-            self.hub.token = self._tokens.load() or self.hub.token
+            try:
+                self.hub.token = self._tokens.load() or self.hub.token
+            except KnownError as error:
+                tell(error)
 
     def _badge(self) -> None:
         show_share([p for key, p in self._ledger.progress.items() if self.jobs.running(key) and p.total])

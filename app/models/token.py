@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from engine import KnownError
+
 SERVICE, ACCOUNT = "Pacenote", "Hugging Face token"
 
 
@@ -9,27 +11,35 @@ class TokenStore:
     """May block, and the system may ask the user: not for the GUI thread."""
 
     def load(self) -> str | None:
-        """The token that was kept, None where there is none or no keychain."""
+        """The token that was kept, None where there is none or no keychain.
+
+        Raises KnownError when the keychain does not work.
+        """
         import keyring
         from keyring.errors import KeyringError
 
-        if self.refusal():
-            return None
         try:
-            return keyring.get_password(SERVICE, ACCOUNT)
+            return None if self.refusal() else keyring.get_password(SERVICE, ACCOUNT)
         except KeyringError:
             return None  # locked: the hub then asks for a token, and the window says why it was not kept
+        except Exception as error:
+            # Backends let through what their bus, their service or the system raise.
+            raise KnownError(
+                "The system's keychain cannot be read.",
+                kept="Pacenote goes on without the token that it may hold.",
+                todo="For a model that wants a token, enter it again, or set HF_TOKEN.",
+                detail=f"{type(error).__name__}: {error}",
+            ) from error
 
     def save(self, token: str) -> str:
         """Keep it. Returns why it could not be kept, "" when it was."""
         import keyring
-        from keyring.errors import KeyringError
 
-        if reason := self.refusal():
-            return reason
         try:
+            if reason := self.refusal():
+                return reason
             keyring.set_password(SERVICE, ACCOUNT, token)
-        except KeyringError as error:
+        except Exception as error:  # noqa: BLE001  as in `load`
             return f"the keychain refuses ({error or type(error).__name__})"
         return ""
 

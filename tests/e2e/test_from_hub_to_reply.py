@@ -13,6 +13,8 @@ from pathlib import Path
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import huggingface_hub
+import keyring
+import keyring.backends.fail
 import pytest
 from pytestqt.qtbot import QtBot
 
@@ -43,6 +45,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         monkeypatch.setenv("HF_ENDPOINT", served.endpoint)
         monkeypatch.setenv("PACENOTE_HOME", str(tmp_path / "home"))
         monkeypatch.delenv("HF_TOKEN", raising=False)
+        monkeypatch.setattr(keyring, "get_keyring", keyring.backends.fail.Keyring)  # not the user's own
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
         yield served
     huggingface_hub.close_session()

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import keyring
-import keyring.backend
 import keyring.backends.fail
 import keyring.errors
 import pytest
@@ -261,21 +260,24 @@ def test_the_keychain_is_asked_once_and_only_for_the_hub(
     assert (tokens.loads, hub.token) == (1, "hf_kept")
 
 
-class MemoryKeyring(keyring.backend.KeyringBackend):
-    """Poses as the system's keychain."""
-
-    priority = 1  # type: ignore[assignment]
+class MemoryKeyring:
+    """Poses as the system's keychain. No `KeyringBackend`: keyring lists every subclass, and would use it elsewhere."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], str] = {}
         self.broken = False
+        self.bug: Exception | None = None
 
     def get_password(self, service: str, username: str) -> str | None:
+        if self.bug is not None:
+            raise self.bug
         if self.broken:
             raise keyring.errors.KeyringLocked("locked")
         return self.kept.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
+        if self.bug is not None:
+            raise self.bug
         if self.broken:
             raise keyring.errors.PasswordSetError("locked")
         self.kept[service, username] = password
@@ -298,6 +300,29 @@ def test_the_token_lives_in_the_systems_keychain_or_nowhere(monkeypatch: pytest.
     assert store.load() is None
     monkeypatch.setattr(keyring, "get_keyring", keyring.backends.fail.Keyring)
     assert store.refusal()
+
+
+def test_a_keychain_that_does_not_work_stops_no_download(
+    qtbot: QtBot, hub: ScriptedHub, loader: ModelLoader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Was: what keyring's backends let through, such as an error of the bus, was a mistake of Pacenote's."""
+    chain = MemoryKeyring()
+    chain.bug = ConnectionRefusedError("no bus")
+    monkeypatch.setattr(MemoryKeyring, "__module__", "keyring.backends.SecretService")
+    monkeypatch.setattr(keyring, "get_keyring", lambda: chain)
+    monkeypatch.setattr(keyring, "get_password", chain.get_password)
+    monkeypatch.setattr(keyring, "set_password", chain.set_password)
+    shelf = Shelf(hub, OwnFolders(tmp_path / "models.toml"))
+    window = ModelsDialog(shelf, loader)
+    qtbot.addWidget(window)
+    shelf.fetch(BIG)
+    settle(qtbot, shelf)
+    entry = shelf.entry(BIG)
+    assert entry is not None
+    assert (entry.state, entry.error) == (State.HERE, {})
+    assert "The system's keychain cannot be read." in window.error.text
+    assert TokenStore().save("hf_x") == "the keychain refuses (no bus)"
+    shelf.close()
 
 
 def test_loading_is_asked_with_target_and_head(
