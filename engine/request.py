@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -55,7 +56,9 @@ class Sampler:
             (self.top_k >= 0, "top_k must be 0 (off) or more"),
             (0.0 < self.top_p <= 1.0, "top_p must be above 0 and at most 1"),
             (0.0 <= self.min_p <= 1.0, "min_p must be between 0 and 1"),
-            (self.repetition_penalty > 0.0, "repetition_penalty must be above 0"),
+            (0.0 < self.repetition_penalty < math.inf, "repetition_penalty must be above 0 and finite"),
+            (math.isfinite(self.presence_penalty), "presence_penalty must be finite"),
+            (all(math.isfinite(bias) for _, bias in self.logit_bias), "logit_bias must be finite"),
         )
         for ok, text in checks:
             if not ok:

@@ -5,6 +5,9 @@
 The engine runs on its thread and its events reach the GUI thread as in the window. Only the log and the panel differ
 between the arms; the transcript is drawn in none of them. The clock runs on the engine's thread, from the first token
 to the footer of the log, so that all that the sink does and all that holds the thread up is inside.
+
+Where the machine is too restless for that clock, what log and panel did themselves is a bound: the time of the log's
+calls, and the processor time of the GUI thread.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 
 from PySide6.QtCore import QEventLoop, QObject, Slot
 from PySide6.QtWidgets import QApplication, QMainWindow
@@ -77,22 +81,34 @@ class _Timed:
 
 
 class _Switch:
-    """A `SessionSink` that is there or not."""
+    """A `SessionSink` that is there or not. seconds: that it held up the engine's thread since they were set to 0."""
 
     def __init__(self, logs: SessionLogs) -> None:
         self._logs = logs
         self.on = False
+        self.seconds = 0.0
 
     def begin(self, ids: Ids, info: EngineInfo, request: Request, detailed: bool) -> None:
         if self.on:
-            self._logs.begin(ids, info, request, detailed)
+            with self._watched():
+                self._logs.begin(ids, info, request, detailed)
 
     def write(self, event: Event) -> None:
         if self.on:
-            self._logs.write(event)
+            with self._watched():
+                self._logs.write(event)
 
     def end(self) -> Notice | None:
-        return self._logs.end() if self.on else None
+        if not self.on:
+            return None
+        with self._watched():
+            return self._logs.end()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        started = perf_counter()
+        yield
+        self.seconds += perf_counter() - started
 
 
 class Bench(QObject):
@@ -132,12 +148,15 @@ class Bench(QObject):
         lines, draws = self._lines(), self.panel.draws
         self.panel.set_live(True)
         self._number += 1
+        self._switch.seconds, before = 0.0, thread_time()
         self.thread_.generate(Ids(self._number, 1, 1, CHAT, "m"), request)
         done = self._wait()
+        gui = thread_time() - before
         self.panel.set_live(False)
         assert isinstance(done, Finished)
         assert self._engine is not None
-        return Run(self._engine.seconds, done.tokens, self._lines() - lines, self.panel.draws - draws)
+        lines, draws = self._lines() - lines, self.panel.draws - draws
+        return Run(self._engine.seconds, done.tokens, lines, draws, gui, self._switch.seconds)
 
     def _lines(self) -> int:
         path = log_path(self._folder, CHAT)

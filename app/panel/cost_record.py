@@ -27,12 +27,17 @@ ARMS = (OFF, AGAIN, Arm("log", log=True, panel=False), Arm("panel", log=False, p
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """lines: that the log grew by. draws: of the panel. They prove which arm ran."""
+    """lines: that the log grew by. draws: of the panel. They prove which arm ran.
+
+    gui: processor seconds of the GUI thread. log: seconds inside the log's calls.
+    """
 
     seconds: float
     tokens: tuple[int, ...]
     lines: int
     draws: int
+    gui: float = 0.0
+    log: float = 0.0
 
 
 Runs = dict[str, list[Run]]
@@ -68,15 +73,24 @@ def page(info: EngineInfo, runs: Runs, found: Sequence[str], stamp: str, warm_up
         f"{tokens} tokens after the first, {len(seconds[OFF.name])} interleaved blocks in random order.",
         "",
     )
-    yield "| arm | tok/s: median (min - max) | speed relative to both off | lines logged | panel drawn |"
-    yield "|---|---|---|---|---|"
+    yield (
+        "| arm | tok/s: median (min - max) | speed relative to both off | lines logged | panel drawn "
+        "| ms in the log's calls | ms of the GUI thread |"
+    )
+    yield "|---|---|---|---|---|---|---|"
     for arm in ARMS:
         rates = spread([tokens / s for s in seconds[arm.name]])
         ratio = _ratio(speed_ratio(seconds[arm.name], seconds[OFF.name])) if arm is not OFF else ""
         lines, draws = (sum(getattr(r, n) for r in runs[arm.name]) / len(runs[arm.name]) for n in ("lines", "draws"))
         rate = f"{rates.median:.1f} ({rates.minimum:.1f} - {rates.maximum:.1f})"
-        yield f"| {arm.name} | {rate} | {ratio} | {lines:.1f} | {draws:.1f} |"
-    yield from ("", f"Promised: {BOUND} with both. {verdict(seconds)}", "")
+        own = " | ".join(f"{1e3 * spread([getattr(r, n) for r in runs[arm.name]]).median:.1f}" for n in ("log", "gui"))
+        yield f"| {arm.name} | {rate} | {ratio} | {lines:.1f} | {draws:.1f} | {own} |"
+    yield from ("", f"Promised: {BOUND} with both. {verdict(runs)}", "")
+    yield (
+        f"If every millisecond that log and panel used were taken from decoding: {_ratio(worst(runs))}. "
+        "The log's calls by the clock, the GUI thread by its processor time, less that of both off in the same block."
+    )
+    yield ""
     yield f"A/A, both off against itself: {_ratio(control)}, so noise can fake {noise_band(control):.3f}."
     yield "Intervals: 95 % bootstrap percentiles of the median over blocks. Lines and draws are means per run: they"
     yield "prove which arm ran."
@@ -86,16 +100,31 @@ def page(info: EngineInfo, runs: Runs, found: Sequence[str], stamp: str, warm_up
     yield from ("", "## Repeat", "", "```sh", command, "```")
 
 
-def verdict(seconds: dict[str, list[float]]) -> str:
+def worst(runs: Runs) -> Ratio:
+    """Speed relative to both off if all that log and panel used were taken from decoding."""
+    slower = [
+        off.seconds + both.log + max(0.0, both.gui - off.gui)
+        for both, off in zip(runs[BOTH.name], runs[OFF.name], strict=True)
+    ]
+    return speed_ratio(slower, [off.seconds for off in runs[OFF.name]])
+
+
+def verdict(runs: Runs) -> str:
+    seconds = {name: [run.seconds for run in done] for name, done in runs.items()}
     both = speed_ratio(seconds[BOTH.name], seconds[OFF.name])
     band = noise_band(speed_ratio(seconds[AGAIN.name], seconds[OFF.name]))
     if both.high < BOUND - band:
         return "It falls short."
-    if band > 1.0 - BOUND:
-        return "Not shown: an arm differed from itself by more than the loss that is asked for."
-    if both.low >= BOUND:
+    if both.low >= BOUND and band <= 1.0 - BOUND:
         return "It holds: all of the interval is above."
-    return "Not shown: the interval reaches below."
+    if band > 1.0 - BOUND:
+        why = "the clock does not show it, as an arm differed from itself by more than the loss that is asked for."
+    else:
+        why = "the clock does not show it, as the interval reaches below."
+    bound = worst(runs)
+    if bound.low >= BOUND:
+        return f"It holds by what log and panel used ({_ratio(bound)} at worst); {why}"
+    return f"Not shown: {why}"
 
 
 def _ratio(ratio: Ratio) -> str:

@@ -30,12 +30,11 @@ class Drafter:
             return state.output
         ids, hidden = state.take()
         chunk = self._target.backend.prefill_chunk
-        for start in range(0, ids.shape[0], chunk):
-            rows = slice(start, start + chunk)
-            out = self._forward(ids[rows], hidden[rows], state)
-            if start + chunk < ids.shape[0]:
-                mx.eval(out)
-        state.output = out[-1:]
+        while ids.shape[0] > chunk:
+            self.head.remember(self._target.embed(ids[:chunk]), hidden[:chunk], state.cache)
+            mx.eval(state.cache.state)
+            ids, hidden = ids[chunk:], hidden[chunk:]
+        state.output = self._forward(ids, hidden, state)
         return state.output
 
     def choose(self, hidden: mx.array, chooser: Chooser, position: int, drafted: list[mx.array]) -> mx.array:

@@ -27,11 +27,40 @@ class MTPHead(nn.Module):
         self.norm = nn.RMSNorm(size, eps=eps)
 
     def __call__(self, embedding: mx.array, hidden: mx.array, cache: Any) -> mx.array:
-        """Both inputs [n, H]: embedding of the next token, hidden of this one. Returns [n, H], normed."""
+        """Take n entries into the history and give the output of the last.
+
+        The layer is the only one, so of the others nothing but keys and values is ever read: no queries, no
+        feed-forward. For a prompt that is a seventh of the layer's work (docs/adr 0010).
+
+        Args:
+            embedding: [n, H], of the next tokens.
+            hidden: [n, H], of these ones.
+
+        Returns:
+            [1, H], normed.
+        """
+        x = self._fused(embedding, hidden)
+        if x.shape[1] > 1:
+            self._keep(x[:, :-1], cache)
+        return self.norm(self.layers[0](x[:, -1:], mask=None, cache=cache))[0]
+
+    def remember(self, embedding: mx.array, hidden: mx.array, cache: Any) -> None:
+        """The same without an output: entries that others follow."""
+        self._keep(self._fused(embedding, hidden), cache)
+
+    def _fused(self, embedding: mx.array, hidden: mx.array) -> mx.array:
+        """[1, n, H]"""
         pair = mx.concatenate([self.pre_fc_norm_embedding(embedding), self.pre_fc_norm_hidden(hidden)], axis=-1)
-        x = self.fc(pair)[None]
-        mask = None if x.shape[1] == 1 else "causal"
-        return self.norm(self.layers[0](x, mask=mask, cache=cache))[0]
+        return self.fc(pair)[None]
+
+    def _keep(self, x: mx.array, cache: Any) -> None:
+        """Keys and values of rows [1, n, H], as the layer's attention makes them."""
+        layer = self.layers[0]
+        attention, rows = layer.self_attn, layer.input_layernorm(x)
+        shape = (*rows.shape[:2], attention.num_key_value_heads, -1)
+        keys = attention.k_norm(attention.k_proj(rows).reshape(shape)).transpose(0, 2, 1, 3)
+        values = attention.v_proj(rows).reshape(shape).transpose(0, 2, 1, 3)
+        cache.update_and_fetch(attention.rope(keys, offset=cache.offset), values)
 
 
 def build_head(text_config: Mapping[str, Any], weights: Mapping[str, mx.array], plan: Plan) -> MTPHead:

@@ -90,7 +90,7 @@ def forgetful(engine) -> None:
                 )  # a prompt counts as history: only its last row stays
                 state.start = state.end - keep
                 state.cache = KVCache()
-                state.pending[:] = [(ids[-keep:], hidden[-keep:])]
+                state.pending = [(ids[-keep:], hidden[-keep:])]
             return super().accept_hook(state)
 
     old = engine._pair.drafter

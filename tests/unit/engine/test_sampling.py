@@ -113,8 +113,19 @@ def test_a_bias_outside_the_vocabulary_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("temperature", -1), ("top_k", -1), ("top_p", 0.0), ("top_p", 1.1), ("min_p", 2.0), ("repetition_penalty", 0.0)],
+    [
+        ("temperature", -1),
+        ("top_k", -1),
+        ("top_p", 0.0),
+        ("top_p", 1.1),
+        ("min_p", 2.0),
+        ("repetition_penalty", 0.0),
+        ("repetition_penalty", math.inf),
+        ("presence_penalty", math.nan),
+        ("logit_bias", ((1, 2.0), (2, math.nan))),
+    ],
 )
-def test_settings_out_of_range_are_refused_early(field: str, value: float) -> None:
+def test_settings_out_of_range_are_refused_early(field: str, value: object) -> None:
+    """Was: a penalty that is no number made every token the first of the vocabulary."""
     with pytest.raises(ValueError, match=field):
-        Sampler(**{field: value})
+        Sampler(**{field: value})  # type: ignore[arg-type]
