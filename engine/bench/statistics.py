@@ -105,11 +105,11 @@ def noise_band(control: Ratio) -> float:
 def judge(ratio: Ratio, bound: float, band: float) -> Verdict:
     """Falls short: the interval's upper end is under the bound less the A/A band, so noise cannot explain it.
 
-    Otherwise it holds, unless the band is so wide that a real loss would hide in it. Of fewer pairs than LEAST_PAIRS
-    nothing can be said.
+    Otherwise it holds, unless the band is so wide that a real loss would hide in it: then the interval's lower end
+    has to be above the bound by the band. Of fewer pairs than LEAST_PAIRS nothing can be said.
     """
     if ratio.n < LEAST_PAIRS:
         return Verdict.UNDECIDED
     if ratio.high < bound - band:
         return Verdict.FALLS_SHORT
-    return Verdict.HOLDS if band <= QUIET_BAND else Verdict.UNDECIDED
+    return Verdict.HOLDS if band <= QUIET_BAND or ratio.low >= bound + band else Verdict.UNDECIDED

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.bench.check import ArmResult
 from engine.bench.experiment import Equality, Judged, Outcome
-from engine.bench.statistics import LEAST_PAIRS, Ratio
+from engine.bench.statistics import LEAST_PAIRS, QUIET_BAND, Ratio, Verdict
 from engine.bench.trials import Trials
 from engine.events import ReplyStats
 from engine.tables import table
@@ -53,7 +53,10 @@ def ratios(outcome: Outcome) -> list[str]:
 def verdict(judged: Judged, band: float) -> str:
     if judged.verdict is None:
         return ""
-    return f"{judged.verdict.value}: upper end {judged.ratio.high:.4f} against {judged.comparison.bound} - {band:.4f}"
+    bound, ratio = judged.comparison.bound, judged.ratio
+    if judged.verdict is Verdict.HOLDS and band > QUIET_BAND:
+        return f"{judged.verdict.value}: lower end {ratio.low:.4f} against {bound} + {band:.4f}"
+    return f"{judged.verdict.value}: upper end {ratio.high:.4f} against {bound} - {band:.4f}"
 
 
 def equality(outcome: Outcome) -> list[str]:

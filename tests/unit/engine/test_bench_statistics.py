@@ -78,6 +78,7 @@ def test_a_single_outlier_does_not_move_the_median() -> None:
         (0.98, 0.01, Verdict.FALLS_SHORT),
         (1.01, 2 * QUIET_BAND, Verdict.UNDECIDED),
         (0.5, 2 * QUIET_BAND, Verdict.FALLS_SHORT),  # so slow that even this noise cannot explain it
+        (1.3, 2 * QUIET_BAND, Verdict.HOLDS),  # so fast that even this noise cannot explain it
     ],
 )
 def test_verdict(high: float, band: float, verdict: Verdict) -> None:
