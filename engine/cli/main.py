@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import metadata
+from urllib.parse import urlsplit
 
 from engine.cli import (
     bench,
@@ -27,6 +28,7 @@ from engine.cli import (
     window,
 )
 from engine.errors import KnownError, LoadCancelled
+from engine.hub.errors import no_endpoint
 
 INTERRUPTED = 130
 """What a shell reports for a program that SIGINT ended: 128 + 2."""
@@ -50,6 +52,15 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+def _check_endpoint() -> None:
+    """`huggingface_hub`, which mlx-lm imports too, takes it apart when it is imported. Raises KnownError."""
+    endpoint = os.environ.get("HF_ENDPOINT", "")
+    try:
+        urlsplit(endpoint)
+    except ValueError as error:
+        raise no_endpoint(endpoint) from error
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code; a bug propagates with its traceback."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -58,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(words)
     args.argv = words  # a benchmark record names the command that repeats it
     try:
+        _check_endpoint()
         code: int = args.run(args)
     except KnownError as error:
         for sentence in (error.what, error.kept, error.todo):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -29,6 +30,23 @@ def test_a_known_error_is_sentences_and_exit_1(capsys: pytest.CaptureFixture[str
     assert "There is no folder /no/such/folder.\nGive the path" in said.err
     assert "Traceback" not in said.err
     assert said.out == ""
+
+
+@pytest.mark.parametrize("words", [["models"], ["chat", "--prompt", "x", "--model", "owner/name"]], ids=lambda w: w[0])
+def test_an_endpoint_that_is_no_address_is_a_known_error(words: list[str]) -> None:
+    """Was: a traceback, as `huggingface_hub` takes it apart when it is imported. Hence a process of its own."""
+    code = "import sys; from engine.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"HF_ENDPOINT": "http://[::1"},
+    )
+    assert done.returncode == 1
+    assert "HF_ENDPOINT is no address of a hub" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
