@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.bench.design import blocks
-from engine.bench.statistics import Ratio, noise_band, speed_ratio, spread
+from engine.bench.statistics import LEAST_PAIRS, Ratio, noise_band, speed_ratio, spread
 from engine.errors import CheckpointError, ContextFull, KnownError, LoadCancelled, OutOfMemory
 from engine.events import (
     ContextUse,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 __all__ = [
+    "LEAST_PAIRS",
     "MAX_BLOCK",
     "STAGES",
     "Begun",

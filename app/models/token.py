@@ -40,7 +40,7 @@ class TokenStore:
                 return reason
             keyring.set_password(SERVICE, ACCOUNT, token)
         except Exception as error:  # noqa: BLE001  as in `load`
-            return f"the keychain refuses ({error or type(error).__name__})"
+            return f"the keychain refuses ({str(error) or type(error).__name__})"
         return ""
 
     def refusal(self) -> str:

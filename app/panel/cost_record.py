@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from engine import EngineInfo, Ratio, environment, noise_band, speed_ratio, spread
+from engine import LEAST_PAIRS, EngineInfo, Ratio, environment, noise_band, speed_ratio, spread
 
 BOUND = 0.98
 """Speed with log and panel, relative to both off, that is promised."""
@@ -122,7 +122,7 @@ def verdict(runs: Runs) -> str:
     else:
         why = "the clock does not show it, as the interval reaches below."
     bound = worst(runs)
-    if bound.low >= BOUND:
+    if bound.n >= LEAST_PAIRS and bound.low >= BOUND:
         return f"It holds by what log and panel used ({_ratio(bound)} at worst); {why}"
     return f"Not shown: {why}"
 

@@ -75,7 +75,6 @@ def talk(engine, turns: list[str], speculation) -> list[dict]:
 
 def forgetful(engine) -> None:
     """Clear the head's history before every round: it keeps only the rows that the last round accepted."""
-    import mlx.core as mx
     from mlx_lm.models.cache import KVCache
 
     from engine.drafter import Drafter
@@ -83,14 +82,14 @@ def forgetful(engine) -> None:
     class Forgetful(Drafter):
         def accept_hook(self, state):
             if state.pending:
-                ids = mx.concatenate([i for i, _ in state.pending])
-                hidden = mx.concatenate([h for _, h in state.pending])
+                end = state.end
+                ids, hidden = state.take()
                 keep = (
                     min(3, ids.shape[0]) if ids.shape[0] <= 3 else 1
                 )  # a prompt counts as history: only its last row stays
-                state.start = state.end - keep
+                state.start = end - keep
                 state.cache = KVCache()
-                state.pending = [(ids[-keep:], hidden[-keep:])]
+                state.tell(ids[-keep:], hidden[-keep:])
             return super().accept_hook(state)
 
     old = engine._pair.drafter

@@ -322,6 +322,8 @@ def test_a_keychain_that_does_not_work_stops_no_download(
     assert (entry.state, entry.error) == (State.HERE, {})
     assert "The system's keychain cannot be read." in window.error.text
     assert TokenStore().save("hf_x") == "the keychain refuses (no bus)"
+    chain.bug = ConnectionRefusedError()
+    assert TokenStore().save("hf_x") == "the keychain refuses (ConnectionRefusedError)", "was: ()"
     shelf.close()
 
 

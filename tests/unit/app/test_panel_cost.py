@@ -83,8 +83,9 @@ def test_the_verdict_needs_more_than_noise() -> None:
     assert verdict(arms()).startswith("It holds: all")
     assert "falls short" in verdict(arms(log_and_panel=[1.1] * 30))
     few = {arm.name: [Run(1.0, (), 0, 0)] for arm in ARMS}
-    few["both off again"], few[BOTH.name] = [Run(3.0, (), 0, 0)], [Run(1.0, (), 0, 0, gui=0.1)]
-    assert "differed from itself" in verdict(few), "one pair on a busy machine held once"
+    few["both off again"] = [Run(3.0, (), 0, 0)]
+    assert verdict(few).startswith("Not shown: "), "one pair on a busy machine held once"
+    assert "differed from itself" in verdict(few)
     for noisy in (
         arms(log_and_panel=[1.0, 1.03] * 15),
         arms(both_off_again=[0.8, 1.3] * 15, log_and_panel=[0.9, 1.15] * 15),

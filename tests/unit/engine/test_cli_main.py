@@ -35,9 +35,8 @@ def test_a_known_error_is_sentences_and_exit_1(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("words", [["models"], ["chat", "--prompt", "x", "--model", "owner/name"]], ids=lambda w: w[0])
 def test_an_endpoint_that_is_no_address_is_a_known_error(words: list[str]) -> None:
     """Was: a traceback, as `huggingface_hub` takes it apart when it is imported. Hence a process of its own."""
-    code = "import sys; from engine.cli.main import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run(
-        [sys.executable, "-c", code, *words],
+        [sys.executable, "-m", "engine.cli", *words],
         capture_output=True,
         text=True,
         timeout=60,
