@@ -12,9 +12,9 @@ from time import perf_counter
 import mlx.core as mx
 
 from engine.acceptance import AcceptanceAlarm, History
-from engine.arrays import token, token_array
+from engine.arrays import token_array
 from engine.backend import wired
-from engine.calibrate import CostWatch
+from engine.calibrate import CostWatch, sample
 from engine.chat.fit import Fit, fit, warning
 from engine.chat.reply import ReplyStream
 from engine.declines import boundary_too_large, reasoning_declines, speculation_declines
@@ -36,7 +36,6 @@ from engine.events import (
     Verdict,
 )
 from engine.loading import Pair, load_pair
-from engine.pace import Pace
 from engine.request import LoadOptions, Request, Segment, Speculation
 from engine.sampling import Chooser
 from engine.session import Boundaries, Boundary, KeptChat, Reader, boundary_budget, schedule_key
@@ -56,9 +55,11 @@ class Engine:
         """boundary_bytes: see `LoadOptions`."""
         self._pair = pair
         history = History.of(pair.info)
-        self._pace = Pace(pair.costs, pair.info.verdict.widths, history.known) if pair.costs is not None else None
-        watched = pair.drafter if pair.costs is not None else None
-        self._watch = CostWatch(pair.target, watched, pair.info.verdict.widths) if watched else None
+        self._pace, self._watch = None, None
+        if pair.drafter is not None and pair.measured is not None:
+            widths = pair.info.verdict.widths
+            self._pace = pair.measured.pace(widths, history.judged, history.accepted)
+            self._watch = CostWatch(pair.target, pair.drafter, widths, sample(pair.tokenizer))
         weights = pair.info.target_bytes + (pair.info.drafter.bytes if pair.info.drafter else 0)
         budget = boundary_budget(pair.target.backend, weights) if boundary_bytes is None else boundary_bytes
         self._boundaries = Boundaries(budget)
@@ -216,14 +217,9 @@ class Engine:
         chooser = Chooser(request.sampler, request.seed, pair.target.vocab_size, prompt)
         if begun:
             chooser.emit(token_array(begun))
-        chosen = chooser.row(rows.logits[0], state.length)
-        first = token(chosen)
-        chooser.emit(chosen)
-        if head is not None:
-            head.tell(chosen, rows.hidden)
-        line = Line(state, head, chooser, stream.push, first)
-        tokens = [*begun, first]
-        line.ended = stream.push(first)
+        line = Line.begin(state, head, rows, chooser, stream.push)
+        tokens = [*begun, line.last]
+        line.ended = stream.push(line.last)
         stream.take_ends()  # the first token is of no round
         total = len(prompt) + len(begun)
         read = PrefillProgress(total, total, self._reader.progress.restored, perf_counter() - started, 0.0)

@@ -16,7 +16,7 @@ from mlx.utils import tree_flatten
 
 from engine import backend as backends
 from engine.backend import Compute
-from engine.calibrate import measure_costs
+from engine.calibrate import Measured, measure, sample
 from engine.chat.tokenizer import Tokenizer
 from engine.checkpoint import fp8
 from engine.checkpoint.folder import Checkpoint, open_folder
@@ -31,7 +31,6 @@ from engine.errors import CheckpointError, KnownError, LoadCancelled
 from engine.events import DrafterInfo, EngineInfo, ExactnessState, LoadProgress, Verdict
 from engine.exactness import cache, ladder
 from engine.hub.fit import require_fit
-from engine.pace import Costs
 from engine.quantize import Plan, Quantized, Scheme, quantize_weights, quantized_nbytes
 from engine.request import LoadOptions
 from engine.target import Target, compute
@@ -45,13 +44,16 @@ Report = Callable[[LoadProgress], None]
 
 @dataclass
 class Pair:
-    """A loaded pair. drafter is None when there is no usable head; info says why."""
+    """A loaded pair. drafter is None when there is no usable head; info says why.
+
+    measured: what its rounds cost here. None when there is nothing to choose between.
+    """
 
     target: Target
     drafter: Drafter | None
     tokenizer: Tokenizer
     info: EngineInfo
-    costs: Costs | None
+    measured: Measured | None
 
 
 def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> Pair:
@@ -87,7 +89,11 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
         raise LoadCancelled
     weights_hash = checkpoint.fingerprint()
     context_length = int(checkpoint.text_config.get("max_position_embeddings", 32768))
-    verdict, costs = _decide(target, drafter, options, weights_hash, context_length, report, cancel)
+    verdict = _decide(target, drafter, options, weights_hash, context_length, report, cancel)
+    measured = None
+    if drafter is not None and verdict.widths and not cancel.is_set():
+        report(LoadProgress("Measuring speed"))
+        measured = measure(target, drafter, verdict.widths, sample(tokenizer))
     if cancel.is_set():
         raise LoadCancelled
     info = EngineInfo(
@@ -106,9 +112,9 @@ def load_pair(options: LoadOptions, report: Report, cancel: threading.Event) -> 
         verdict=verdict,
         load_seconds=perf_counter() - started,
         supports_thinking=tokenizer.supports_thinking,
-        classic_ms=costs.rounds[1] if costs else 0.0,
+        classic_ms=measured.costs.rounds[1] if measured else 0.0,
     )
-    return Pair(target, drafter, tokenizer, info, costs)
+    return Pair(target, drafter, tokenizer, info, measured)
 
 
 def quantize_switch(asked: bool | None) -> tuple[bool, str]:
@@ -204,9 +210,9 @@ def _decide(
     context_length: int,
     report: Report,
     cancel: threading.Event,
-) -> tuple[Verdict, Costs | None]:
+) -> Verdict:
     if drafter is None:
-        return Verdict(ExactnessState.NOT_RUN, "", "There is no MTP head, so there is nothing to check."), None
+        return Verdict(ExactnessState.NOT_RUN, "", "There is no MTP head, so there is nothing to check.")
     report(LoadProgress("Checking exactness"))
     widths = tuple(range(2, options.max_block + 1))
     key = cache.verdict_key(weights_hash, target.backend, target.dtype, widths)
@@ -218,13 +224,7 @@ def _decide(
         cache.remember(key, decision)
     if options.allow_inexact:
         decision = ladder.allow_inexact(decision, target, widths)
-    verdict = decision.verdict
-    if not verdict.widths:
-        return verdict, None
-    if cancel.is_set():
-        raise LoadCancelled
-    report(LoadProgress("Measuring speed"))
-    return verdict, measure_costs(target, drafter, verdict.widths)
+    return decision.verdict
 
 
 def _resident_bytes(module: nn.Module) -> int:

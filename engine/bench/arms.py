@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import mlx.core as mx
 
-from engine.arrays import token
 from engine.bench.clock import measured
 from engine.bench.prompts import Prompt
 from engine.bench.rig import Rig
@@ -28,7 +26,6 @@ from engine.drafter import HeadState
 from engine.events import EndReason, PrefillProgress, ReplyStats, Round
 from engine.exactness.kernels import MatmulKernel
 from engine.exactness.ladder import Candidate, try_on
-from engine.pace import Pace
 from engine.request import Sampler, Speculation
 from engine.sampling import Chooser
 from engine.target import Rows, TargetState
@@ -123,9 +120,9 @@ def pace_arm(rig: Rig, task: Task, drafter: str, limit: int) -> Arm:
     One pace lives over all runs of the arm, as it does over the replies of a loaded pair. Unlike a chat's it has no
     history of the pair, and the stages of its rounds are not timed.
     """
-    if rig.pair.costs is None:
+    if rig.pair.measured is None:
         raise ValueError("a pair without usable speculation has no pace")
-    pace = Pace(deepcopy(rig.pair.costs), rig.pair.info.verdict.widths)
+    pace = rig.pair.measured.pace(rig.pair.info.verdict.widths)
 
     def begin_reply(prompt: Prompt, line: Line) -> Widths:
         pace.begin(Speculation.ON, limit, task.tokens - 1, line.waiting)
@@ -180,11 +177,7 @@ def begin(rig: Rig, task: Task, prompt: Prompt, stop: threading.Event, *, follow
 
 def first_chosen(state: TargetState, head: HeadState | None, rows: Rows, chooser: Chooser, tokens: int) -> Line:
     """A reply of `tokens` tokens, on past any end, whose first one is chosen from `rows`, the prompt's last."""
-    chosen = chooser.row(rows.logits[0], state.length)
-    chooser.emit(chosen)
-    if head is not None:
-        head.tell(chosen, rows.hidden)
-    return Line(state, head, chooser, _budget(tokens - 1), token(chosen))
+    return Line.begin(state, head, rows, chooser, _budget(tokens - 1))
 
 
 def _budget(tokens: int) -> Callable[[int], EndReason | None]:

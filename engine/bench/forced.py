@@ -16,12 +16,11 @@ from engine.arrays import token_array
 from engine.bench.arms import first_chosen
 from engine.bench.statistics import Spread, spread
 from engine.bench.synthetic import random_head, random_target
-from engine.calibrate import measure_costs
+from engine.calibrate import Sample, measure
 from engine.decode import Line, classic, paced, prefill, speculative
 from engine.drafter import Drafter, HeadState
 from engine.events import DrafterInfo, Notice, ReplyStats, Round
 from engine.exactness import ladder
-from engine.pace import Pace
 from engine.request import Sampler, Speculation
 from engine.sampling import Chooser
 from engine.target import Rows
@@ -80,7 +79,8 @@ class Bench:
             planned = emitted if draw.random() < acceptance else (emitted + 1) % wrong
             for drafter in self.drafters.values():
                 drafter.planned[PROMPT + n] = planned
-        self.pace = Pace(measure_costs(self.target, self.drafters["quantized head"], (2, WIDTH)), (2, WIDTH))
+        sample = Sample(tuple(prompt), frozenset())
+        self.pace = measure(self.target, self.drafters["quantized head"], (2, WIDTH), sample).pace((2, WIDTH))
         self.costs_at_load = dict(self.pace.table())
 
     def _drafter(self, shape: str, *, quantized: bool) -> ForcedDrafter:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from engine.arrays import token
 from engine.drafter import HeadState
 from engine.events import EndReason
 from engine.sampling import Chooser
-from engine.target import TargetState
+from engine.target import Rows, TargetState
 
 Ends = Callable[[int], EndReason | None]
 """Asked once per emitted token, in order; an answer makes that token the reply's last."""
@@ -32,6 +33,15 @@ class Line:
     last: int
     rounds: int = 0
     ended: EndReason | None = field(default=None)
+
+    @classmethod
+    def begin(cls, state: TargetState, head: HeadState | None, rows: Rows, chooser: Chooser, ends: Ends) -> Line:
+        """A reply whose first token is chosen, from `rows`, the prompt's last. `ends` is not asked about it."""
+        chosen = chooser.row(rows.logits[0], state.length)
+        chooser.emit(chosen)
+        if head is not None:
+            head.tell(chosen, rows.hidden)
+        return cls(state, head, chooser, ends, token(chosen))
 
     @property
     def waiting(self) -> int:

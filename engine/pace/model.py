@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from engine.events import Round
 
-PRIOR_ACCEPTANCE = 0.7
-"""Per-position acceptance, given that all earlier drafts were accepted, before anything was seen. Published pairs
-reach 0.65 to 0.9 at the first position (reference mtp.md 1.3, 5)."""
-PRIOR_WEIGHT = 2.0
-"""Rounds of evidence that the prior is worth."""
-KNOWN_WEIGHT = 6.0
-"""Likewise, where it is this pair's own history."""
+GUESS, GUESS_WEIGHT = 0.7, 10.0
+"""Per-position acceptance, given that all earlier drafts were accepted, before anything was seen, and how many drafts
+that is worth. Published pairs reach 0.65 to 0.9 at the first position (reference mtp.md 1.3, 5)."""
+LEAST_WEIGHT, MOST_WEIGHT, DRAFTS_A_ROUND = 2.0, 6.0, 25.0
+"""Rounds of evidence that the pair's mean is worth at a position: one more for so many drafts that it is of."""
+MEMORY = 1000.0
+"""Drafts that the pair's mean remembers."""
 DECAY = 0.95
 """Weight that an observation keeps per further round: a memory of about 20 rounds."""
 SETTLED = 0.15
@@ -78,19 +78,27 @@ class Costs:
             if w > 2:
                 self.draft = blend(self.draft, round_.draft_ms / (w - 2))
 
+    def level(self, width: int, milliseconds: float) -> None:
+        """The machine is in a state in which a round of this width takes so long; what others cost goes along."""
+        if (before := self.rounds[width]) and milliseconds:
+            self.rounds = {v: ms * milliseconds / before for v, ms in self.rounds.items()}
+
     def look_at_classic(self, milliseconds: float) -> None:
         """Learn from a look of a few steps. What is near the cost so far may be noise of either; what is not counts."""
         before = self.rounds[1]
         near = abs(milliseconds - before) <= NEAR * before
         self.rounds[1] = (before + milliseconds) / 2 if near else milliseconds
 
-    def observe_entry(self, round_: Round, waiting: int, queued: bool) -> None:
+    def observe_entry(self, round_: Round, waiting: int, queued: bool, usual: float) -> None:
         """Learn from the first round after classic decode, or of a reply. See `entry_ms`.
 
         Only the sum can be used: without stage times the milliseconds lie in whatever stage waits first. It is shared
         out between a row and the start as in normalised least squares.
+
+        Args:
+            usual: milliseconds of a round of this width that begins nothing.
         """
-        usual, expected = self.rounds[round_.width], self.entry_ms(waiting, queued)
+        expected = self.entry_ms(waiting, queued)
         surprise = round_.total_ms - usual - expected
         surprise = min(surprise, max(usual, expected))  # a stall
         rows = waiting / READ_UNIT
@@ -108,11 +116,15 @@ class Acceptance:
     """Per-position acceptance with decay: tried and taken drafts at position 1, 2, ...
 
     All evidence fades every round, also that of positions which narrow blocks no longer test; what has faded
-    is replaced by the estimate of the position before. So one unlucky stretch cannot rule a width out for good.
+    is replaced by the estimate of the position before, and at the first one by the pair's mean. So one unlucky stretch
+    cannot rule a width out for good, and a parked one is not followed by a guess.
+
+    judged, accepted: drafts of this pair that were compared with the target's choice, and those that were right. In
+        any text and at any position; a history to begin with.
     """
 
-    prior: float = PRIOR_ACCEPTANCE
-    weight: float = PRIOR_WEIGHT
+    judged: float = 0.0
+    accepted: float = 0.0
     tried: dict[int, float] = field(default_factory=dict)
     taken: dict[int, float] = field(default_factory=dict)
 
@@ -124,18 +136,27 @@ class Acceptance:
         for position in range(1, tested + 1):
             self.tried[position] = self.tried.get(position, 0.0) + 1.0
             self.taken[position] = self.taken.get(position, 0.0) + (position <= accepted)
+        self.judged, self.accepted = self.judged + tested, self.accepted + accepted
+        if self.judged > MEMORY:
+            self.judged, self.accepted = MEMORY, self.accepted * MEMORY / self.judged
 
     def fade(self, keep: float) -> None:
-        """Let all evidence weigh `keep` of what it did."""
+        """Let all evidence of the present text weigh `keep` of what it did."""
         for position in self.tried:
             self.tried[position] *= keep
             self.taken[position] *= keep
 
+    @property
+    def mean(self) -> float:
+        """Chance that a draft of this pair is accepted, given that all before it in its block were."""
+        return (GUESS_WEIGHT * GUESS + self.accepted) / (GUESS_WEIGHT + self.judged)
+
     def at(self, position: int) -> float:
         """Chance that the draft at a position is accepted, given that all before it were."""
-        before = self.prior if position == 1 else self.at(position - 1)
+        before = self.mean if position == 1 else self.at(position - 1)
+        weight = min(MOST_WEIGHT, LEAST_WEIGHT + self.judged / DRAFTS_A_ROUND)
         tried, taken = self.tried.get(position, 0.0), self.taken.get(position, 0.0)
-        return (taken + self.weight * before) / (tried + self.weight)
+        return (taken + weight * before) / (tried + weight)
 
     def expected_tokens(self, width: int) -> float:
         expected, chance = 1.0, 1.0

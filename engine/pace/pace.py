@@ -6,13 +6,15 @@ on it is called parking, and has its reason. Starting to speculate has a price o
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
+from statistics import median
 
 from engine.events import Notice, Round
 from engine.pace import reasons
 from engine.pace.forecast import Forecast
 from engine.pace.looks import CLASSIC_STEPS, ClassicLooks, OtherLooks, ParkedLooks
-from engine.pace.model import KNOWN_WEIGHT, Acceptance, Costs
+from engine.pace.model import Acceptance, Costs
 from engine.request import Speculation
 
 MARGIN = 1.03
@@ -21,6 +23,11 @@ LEAVE = 0.99
 """Share of classic decode's speed below which speculation parks. Between this and MARGIN all stays as it is."""
 LOOK_ROUNDS = 4
 """Rounds of a look at speculation. The first one catches up and teaches nothing else."""
+STRANGER = 200.0
+"""Drafts that a pair's mean acceptance must be of for it to be more than a guess."""
+RECENT, LEAST_RECENT = 5, 3
+"""Latest rounds that tell what the width in use costs now, and without how many of them in a reply there is no look. A
+machine is faster in one reply and slower in another; what is compared must be of one state."""
 FADE = 0.5
 """Weight that acceptance keeps over a long time of classic decode. The text may be another now."""
 
@@ -31,12 +38,12 @@ class Pace:
     Args:
         costs: measured at load; the pace refines them.
         widths: block sizes that passed the exactness probe.
-        known: per-position acceptance of this pair in earlier sessions; None where there is no history.
+        acceptance: with this pair's history, and what the load saw; None where nothing is known.
     """
 
-    def __init__(self, costs: Costs, widths: tuple[int, ...], known: float | None = None) -> None:
+    def __init__(self, costs: Costs, widths: tuple[int, ...], acceptance: Acceptance | None = None) -> None:
         self.costs = costs
-        self.acceptance = Acceptance() if known is None else Acceptance(known, KNOWN_WEIGHT)
+        self.acceptance = acceptance or Acceptance()
         self._widths = widths
         self._allowed: list[int] = []
         self._speculation = Speculation.ON
@@ -45,8 +52,10 @@ class Pace:
         # What the next round pays if it is speculative: rows to catch up with (None: it goes on), a step thrown away.
         self._waiting: int | None = 0
         self._queued = False
+        self._entry: tuple[Round, int, bool] | None = None  # the round that began to speculate, not yet learned from
+        self._recent: deque[float] = deque(maxlen=RECENT)  # milliseconds of rounds of the chosen width, in this reply
         self._forecast = Forecast()
-        self._parked_looks = ParkedLooks(known is None)
+        self._parked_looks = ParkedLooks(self.acceptance.judged < STRANGER)
         self._classic_looks = ClassicLooks()
         self._other_looks = OtherLooks()
         # Rows that waited when the reply began, if they still do. Milliseconds that not reading them has cost: in this
@@ -71,8 +80,9 @@ class Pace:
         """
         self._forecast.begin(budget)
         self._gains.clear()
+        self._recent.clear()
         self._speculation, self._settled, self._plan = speculation, 0, []
-        self._waiting, self._queued = waiting, False
+        self._waiting, self._queued, self._entry = waiting, False, None
         # A prompt that grew without having been read is the same chat's, or as good as.
         self._forgone = self._forgone + self._missed if waiting > self._prompt else 0.0
         self._prompt, self._missed = waiting, 0.0
@@ -128,14 +138,25 @@ class Pace:
             self._classic_looks.speculated(round_.position)
         self._other_looks.saw(round_.width)
         if self._waiting is not None:
-            self.costs.observe_entry(round_, self._waiting, self._queued)
+            self._entry = None if ended else (round_, self._waiting, self._queued)
         elif not ended:
-            self.costs.observe(round_, detailed, usual=not self._plan)
+            self._learn_entry(round_)
+            self._learn_cost(round_, detailed)
         self._prompt, self._missed, self._forgone = 0, 0.0, 0.0
+
+    def _learn_entry(self, next_: Round) -> None:
+        """What it cost to begin is what the first round took more than the next one. Not more than rounds took in
+        earlier replies: the machine may be another now, and a start would seem to cost what all rounds cost more."""
+        if self._entry is None:
+            return
+        first, waiting, queued = self._entry
+        self._entry = None
+        same = next_.width == first.width
+        self.costs.observe_entry(first, waiting, queued, next_.total_ms if same else self.costs.rounds[first.width])
 
     def _learn_classic(self, round_: Round) -> None:
         if self._queued:
-            self.costs.observe(round_, detailed=False, usual=not self._plan)
+            self._learn_cost(round_, detailed=False)
             self._classic_looks.classic_at(round_.position)
         if self._plan:
             if self._queued:
@@ -143,6 +164,11 @@ class Pace:
         elif self._settled == 1 and self._allowed:
             self._parked_looks.parked(round_.total_ms)
             self._missed += max(0.0, self.costs.rounds[1] - 1.0 / self._rate(self._best()))
+
+    def _learn_cost(self, round_: Round, detailed: bool) -> None:
+        self.costs.observe(round_, detailed, usual=not self._plan)
+        if not self._plan:
+            self._recent.append(round_.total_ms)
 
     def _end_classic_look(self) -> None:
         seen = self._classic_looks.cost()
@@ -158,14 +184,18 @@ class Pace:
         else:
             pays = self._entering_pays(best)
         self._switch(best if pays else 1, best)
+        if len(self._recent) < LEAST_RECENT:
+            return
         if self._settled == 1:
             self._look_at_speculation(best)
-        elif self._waiting is None and self._classic_looks.due():
+        elif self._classic_looks.due():
             self._classic_looks.begin()
             self._plan = [1] * CLASSIC_STEPS
-        elif self._waiting is None and self._other_looks.due():
+        elif self._other_looks.due():
             self._other_looks.begin()
             self._plan = [self._other_looks.stalest(self._allowed)]
+        if self._plan:
+            self.costs.level(self._settled, median(self._recent))
 
     def _entering_pays(self, width: int) -> bool:
         left = self._forecast.left
@@ -228,3 +258,4 @@ class Pace:
         else:
             self._notices.append(Notice("park", reasons.rows_are_dear(best, gain, self.costs)))
         self._settled = width
+        self._recent.clear()

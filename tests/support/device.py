@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from engine.events import Round
-from engine.pace import Costs, Pace
+from engine.pace import Acceptance, Costs, Pace
 from engine.request import Speculation
 
 WIDTHS = (2, 3, 4, 5)
@@ -76,6 +76,11 @@ def simulate(
         done += accepted + 1
         widths.append(width)
     return spent, widths
+
+
+def known(chance: float) -> Acceptance:
+    """Of a pair with a history."""
+    return Acceptance(1000, 1000 * chance)
 
 
 def demo() -> Costs:

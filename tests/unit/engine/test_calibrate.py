@@ -37,7 +37,7 @@ class Clock:
 @pytest.fixture
 def planted(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
     clock = Clock()
-    for function in (calibrate.measure_costs, classic, speculative):
+    for function in (calibrate.measure, classic, speculative):
         monkeypatch.setitem(function.__globals__, "perf_counter", clock)
     target, drafter = pair.target, pair.drafter
     assert drafter is not None
@@ -51,7 +51,7 @@ def planted(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
 
 def test_each_kind_of_round_costs_what_the_clock_says(planted: Pair) -> None:
     assert planted.drafter is not None
-    costs = calibrate.measure_costs(planted.target, planted.drafter, (2, 3, 4, 5))
+    costs = calibrate.measure(planted.target, planted.drafter, (2, 3, 4, 5), calibrate.sample(planted.tokenizer)).costs
     assert costs.rounds[1] == pytest.approx(STEP)
     hook = DRAFT + LOGITS + READ * 1.5  # one or two rows of a random head, whose drafts are accepted now and then
     for width in (2, 3, 4, 5):
@@ -68,6 +68,6 @@ def test_nothing_is_left_behind(pair: Pair) -> None:
     state = pair.target.new_state()
     before = pair.target.hidden(prompt, state)
     mx.eval(before)
-    calibrate.measure_costs(pair.target, pair.drafter, (2, 3))
+    calibrate.measure(pair.target, pair.drafter, (2, 3), calibrate.sample(pair.tokenizer))
     again = pair.target.hidden(prompt, pair.target.new_state())
     assert bool(mx.array_equal(before, again))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.pace import Costs, Pace
+from engine.pace import Acceptance, Costs, Pace
 from engine.request import Speculation
-from tests.support.device import WIDTHS, chat, costs, demo, round_of, simulate, table
+from tests.support.device import WIDTHS, chat, costs, demo, known, round_of, simulate, table
 
 
 @given(slope=st.floats(0.05, 1.2), chance=st.floats(0.05, 0.95), seed=st.integers(0, 99), detailed=st.booleans())
@@ -131,7 +131,7 @@ def test_a_classic_cost_measured_while_the_machine_was_busy_is_corrected_without
 
 def test_a_stall_in_a_look_at_classic_does_not_decide() -> None:
     """Bug: the mean of two steps replaced the cost. One stalled step let a loss run for 873 rounds, or for good."""
-    real, pace = table({1: 10.0, 2: 16.0}, 0.0, 0.8), Pace(table({1: 13.0, 2: 16.0}, 0.0, 0.8), (2,), known=0.5)
+    real, pace = table({1: 10.0, 2: 16.0}, 0.0, 0.8), Pace(table({1: 13.0, 2: 16.0}, 0.0, 0.8), (2,), known(0.5))
     spent, widths = simulate(pace, real, 0.5, 40)
     for seed in range(12):
         pace.begin(Speculation.ON, 5, 1000, 1)
@@ -152,7 +152,7 @@ def test_a_look_at_classic_is_short_rare_and_no_parking() -> None:
 
 def test_looks_at_classic_become_rarer_the_further_speculation_is_ahead() -> None:
     def looks(slope: float) -> int:
-        pace = Pace(costs(slope, 0.1), WIDTHS, known=0.9)
+        pace = Pace(costs(slope, 0.1), WIDTHS, known(0.9))
         _, widths = simulate(pace, costs(slope, 0.1), 0.9, 20_000, budget=20_000)
         return sum(w == 1 for w in widths)
 
@@ -191,11 +191,11 @@ def test_a_pair_with_a_history_does_not_start_from_a_guess() -> None:
     def real() -> Costs:
         return table({1: 38.0, 2: 58.0, 3: 77.0, 4: 90.0, 5: 105.0}, 9.0, 10.0)
 
-    stranger, known = Pace(real(), WIDTHS), Pace(real(), WIDTHS, known=0.97)
-    for pace in (stranger, known):
+    stranger, familiar = Pace(real(), WIDTHS), Pace(real(), WIDTHS, known(0.97))
+    for pace in (stranger, familiar):
         pace.begin(Speculation.ON, 5, 1000, 1)
-    assert (stranger.width, known.width) == (1, 5)
-    wrong = Pace(real(), WIDTHS, known=0.97)
+    assert (stranger.width, familiar.width) == (1, 5)
+    wrong = Pace(real(), WIDTHS, known(0.97))
     spent, widths = simulate(wrong, real(), 0.2, 400)
     assert widths[-1] == 1
     assert spent <= 1.08 * 400 * 38.0, "and a history that no longer holds is soon forgotten"
@@ -212,16 +212,16 @@ def test_short_replies_do_not_keep_it_parked_for_good() -> None:
 
 
 def test_a_look_while_parked_comes_soon_only_for_a_stranger() -> None:
-    def first_look(known: float | None) -> int:
-        _, widths = simulate(Pace(costs(1.0), WIDTHS, known), costs(1.0), 0.5, 400, limit=3)
+    def first_look(history: Acceptance | None) -> int:
+        _, widths = simulate(Pace(costs(1.0), WIDTHS, history), costs(1.0), 0.5, 400, limit=3)
         return next(n for n, width in enumerate(widths) if width > 1)
 
-    assert first_look(None) < 40 < 90 < first_look(0.5) < 250
+    assert first_look(None) < 40 < 90 < first_look(known(0.5)) < 250
 
 
 def test_a_short_reply_behind_a_long_prompt_does_not_wait_for_the_head_to_read_it() -> None:
     """Bug: the head's share of the prompt was no cost, so short replies were slower than classic, 0.83 x in one."""
-    pace = Pace(demo(), WIDTHS, known=0.9)
+    pace = Pace(demo(), WIDTHS, known(0.9))
     spent, rounds = chat(pace, demo(), replies=10, tokens=20, prompt=400, budget=20)
     assert rounds == 0
     assert spent == 10 * 20 * 38.0
@@ -231,7 +231,7 @@ def test_a_short_reply_behind_a_long_prompt_does_not_wait_for_the_head_to_read_i
 
 
 def test_a_long_reply_is_worth_the_head_s_reading() -> None:
-    pace = Pace(demo(), WIDTHS, known=0.9)
+    pace = Pace(demo(), WIDTHS, known(0.9))
     spent, rounds = chat(pace, demo(), replies=1, tokens=400, prompt=400)
     assert rounds > 50
     assert spent < 400 * 38.0
@@ -240,7 +240,7 @@ def test_a_long_reply_is_worth_the_head_s_reading() -> None:
 def test_a_chat_behind_a_long_prompt_starts_when_its_replies_together_are_worth_it() -> None:
     """Bug: each reply alone was too short for a prompt of 4,000 tokens, so the chat never speculated."""
     real = table({1: 38.0, 2: 45.0, 3: 50.0, 4: 55.0, 5: 60.0}, 1.0, 1.0, 1.3)
-    pace = Pace(table({1: 38.0, 2: 45.0, 3: 50.0, 4: 55.0, 5: 60.0}, 1.0, 1.0, 1.3), WIDTHS, known=0.9)
+    pace = Pace(table({1: 38.0, 2: 45.0, 3: 50.0, 4: 55.0, 5: 60.0}, 1.0, 1.0, 1.3), WIDTHS, known(0.9))
     late, widths = 4000, []
     for seed in range(6):
         widths = simulate(pace, real, 0.9, 128, seed, prompt=late)[1]
@@ -256,7 +256,7 @@ def test_a_chat_behind_a_long_prompt_starts_when_its_replies_together_are_worth_
 
 def test_how_long_replies_are_is_learned() -> None:
     """Nobody sets a budget of 20 tokens. Replies that are short one after the other say it too."""
-    pace = Pace(demo(), WIDTHS, known=0.9)
+    pace = Pace(demo(), WIDTHS, known(0.9))
     _, early = chat(pace, demo(), replies=1, tokens=20, prompt=150)
     _, late = chat(pace, demo(), replies=12, tokens=20, prompt=150)
     assert early > 0
@@ -285,7 +285,7 @@ def test_what_a_look_really_cost_decides_when_the_next_one_comes() -> None:
 
 def test_costs_of_another_machine_state_are_looked_at_soon() -> None:
     """On battery speculation may be a loss; the next look at classic must not be hundreds of rounds away."""
-    pace = Pace(costs(0.02, 0.1), WIDTHS, known=0.9)
+    pace = Pace(costs(0.02, 0.1), WIDTHS, known(0.9))
     simulate(pace, costs(0.02, 0.1), 0.9, 400)
     told = costs(1.0)
     told.rounds[1] *= 4

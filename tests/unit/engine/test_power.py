@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine import power
-from engine.calibrate import CostWatch
+from engine.calibrate import CostWatch, Measured, sample
 from engine.loading import Pair
+from tests.support.device import costs
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_costs_are_measured_afresh_when_the_power_state_changes(pair: Pair, monk
     said, now, asked = "mains", 0.0, []
     monkeypatch.setattr(power, "state", lambda: asked.append(now) or said)
     assert pair.drafter is not None
-    watch = CostWatch(pair.target, pair.drafter, (2, 3), lambda: now)
+    watch = CostWatch(pair.target, pair.drafter, (2, 3), sample(pair.tokenizer), lambda: now)
     now = 200.0
     assert watch.look() is None
     said = "battery"
@@ -76,9 +77,9 @@ def test_a_machine_at_the_limit_of_its_heat_does_not_measure_all_the_time(
     """Bug: macOS says 100 and 99 in turns there, and each reply waited two seconds for new costs."""
     measured, now = [], 0.0
     monkeypatch.setattr(power, "state", lambda: f"battery{', slowed by heat' if now % 80 else ''}")
-    monkeypatch.setattr("engine.calibrate.measure_costs", lambda *_: measured.append(now) or "costs")
+    monkeypatch.setattr("engine.calibrate.measure", lambda *_: measured.append(now) or Measured(costs(0.1), 0, 0))
     assert pair.drafter is not None
-    watch = CostWatch(pair.target, pair.drafter, (2, 3), lambda: now)
+    watch = CostWatch(pair.target, pair.drafter, (2, 3), sample(pair.tokenizer), lambda: now)
     while now < 600:
         now += 40.0
         watch.look()
