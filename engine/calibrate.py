@@ -31,8 +31,8 @@ QUESTION = "Tell a short story about a lighthouse."
 TURNS, ROUNDS = 2, 3
 """Rounds of each kind, at most, in each of two turns: a machine that warms up meanwhile does so for all kinds. The
 first round of a loop comes on top; it fills the pipeline and does not count."""
-READ_TILES, READS = 4, 2
-"""Catch-ups of the prompt's rows and of this many times as many, each read so often; the quickest counts."""
+READ_ROWS, READ_TILES, READS = 16, 4, 2
+"""Catch-ups of so many rows of the prompt, and of this many times as many, each read so often; the quickest counts."""
 
 ASK_EVERY, MEASURE_EVERY = 30.0, 120.0
 """Seconds between two questions about power and heat, some 20 ms each, and between two measurements."""
@@ -121,7 +121,7 @@ def _accepted(rounds: Sequence[Round], ends: frozenset[int]) -> Acceptance:
 
 def _read_ms(target: Target, drafter: Drafter, prompt: Sequence[int]) -> float:
     """Milliseconds of one more row that the head catches up with."""
-    ids = token_array(prompt)
+    ids = token_array(prompt[:READ_ROWS])
     hidden = target.hidden(ids, target.new_state())
 
     def spent(ids: mx.array, hidden: mx.array) -> float:

@@ -8,13 +8,14 @@ accept-hook time of the first round.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import mlx.core as mx
 
 from engine.bench.clock import measured
+from engine.bench.pace_table import pace_table
 from engine.bench.prompts import Prompt
 from engine.bench.rig import Rig
 from engine.bench.sample import Sample
@@ -41,12 +42,14 @@ class Arm:
 
     moves: counters (see `tally`) that must move in this arm, and may not in an arm that does not list them.
     free: what it does is its own choice (the pace), so its counters prove nothing.
+    told: what it has to say once all its runs are done, in lines for the record.
     """
 
     name: str
     run: Run
     moves: frozenset[str]
     free: bool = False
+    told: Callable[[], Sequence[str]] = tuple
 
 
 def again(arm: Arm) -> Arm:
@@ -122,13 +125,20 @@ def pace_arm(rig: Rig, task: Task, drafter: str, limit: int) -> Arm:
     """
     if rig.pair.measured is None:
         raise ValueError("a pair without usable speculation has no pace")
-    pace = rig.pair.measured.pace(rig.pair.info.verdict.widths)
+    measured = rig.pair.measured
+    pace = measured.pace(rig.pair.info.verdict.widths)
+    at_load = pace.table()
 
     def begin_reply(prompt: Prompt, line: Line) -> Widths:
         pace.begin(Speculation.ON, limit, task.tokens - 1, line.waiting)
         return PacedWidths(pace, line)
 
-    return replace(_decode_arm(rig, task, f"pace, {drafter} head", drafter, begin_reply, set()), free=True)
+    def told() -> list[str]:
+        seen = f"At load {measured.accepted:.0f} of {measured.judged:.0f} drafts were accepted."
+        return [*pace_table(at_load, pace), "", f"{seen} Mean acceptance at the end: {pace.acceptance.mean:.2f}."]
+
+    arm = _decode_arm(rig, task, f"pace, {drafter} head", drafter, begin_reply, set())
+    return replace(arm, free=True, told=told)
 
 
 def random_widths_arm(rig: Rig, task: Task, drafter: str, widths: tuple[int, ...]) -> Arm:

@@ -81,7 +81,7 @@ class Bench:
                 drafter.planned[PROMPT + n] = planned
         sample = Sample(tuple(prompt), frozenset())
         self.pace = measure(self.target, self.drafters["quantized head"], (2, WIDTH), sample).pace((2, WIDTH))
-        self.costs_at_load = dict(self.pace.table())
+        self.pace_at_load = self.pace.table()
 
     def _drafter(self, shape: str, *, quantized: bool) -> ForcedDrafter:
         head = random_head(shape, self.target, quantized=quantized)

@@ -77,6 +77,9 @@ def _section(outcome: Outcome, ends: frozenset[int]) -> Iterator[str]:
         if lines:
             yield from ("", f"### {title}", "") if title else ("",)
             yield from lines
+    for arm in experiment.arms:
+        if lines := arm.told():
+            yield from ("", f"### What it believed: {arm.name}", "", *lines)
     for problem in outcome.problems:
         yield f"- **Not proven:** {problem}"
 

@@ -21,6 +21,7 @@ from time import perf_counter
 
 from engine.bench import environment
 from engine.bench.forced import CLASSIC, PACED, WIDTH, Bench, Run
+from engine.bench.pace_table import pace_table
 from engine.bench.record import hardware
 from engine.bench.statistics import Ratio, speed_ratio, spread
 from engine.bench.synthetic import SHAPES
@@ -101,17 +102,11 @@ def stage_rows(bench: Bench, staged: Mapping[str, list[ReplyStats]]) -> list[tup
 
 def pace_lines(bench: Bench, done: Sequence[Run]) -> list[str]:
     """What the cost model believed at load and at the end, and what it did with it."""
-    now = bench.pace.table()
-    rows = [
-        ("1 (classic)" if width == 1 else str(width), f"{bench.costs_at_load[width][1]:.1f}", f"{spent:.1f}",
-         f"{tokens:.2f}", f"{tokens / spent * now[1][1]:.2f}")
-        for width, (tokens, spent) in now.items()
-    ]  # fmt: skip
     stats = [run.stats for run in done]
     steps = sum(s.rounds - (s.drafted_at[0] if s.drafted_at else 0) for s in stats)
     share = steps / sum(len(run.tokens) - 1 for run in done)
     return [
-        *table(("rows", "ms a round, at load", "ms a round, at the end", "tokens expected", "speed expected"), rows),
+        *pace_table(bench.pace_at_load, bench.pace),
         "",
         f"Of the paced tokens {share:.0%} came by classic steps.",
     ]

@@ -25,9 +25,9 @@ LOOK_ROUNDS = 4
 """Rounds of a look at speculation. The first one catches up and teaches nothing else."""
 STRANGER = 200.0
 """Drafts that a pair's mean acceptance must be of for it to be more than a guess."""
-RECENT, LEAST_RECENT = 5, 3
-"""Latest rounds that tell what the width in use costs now, and without how many of them in a reply there is no look. A
-machine is faster in one reply and slower in another; what is compared must be of one state."""
+RECENT, LEAST_STEPS, LEAST_BLOCKS = 5, 3, 2
+"""Latest rounds that tell what the width in use costs now, and without how many of them in a reply there is no look:
+classic steps, or blocks. A machine is slower in one reply than in another, and only costs of one state compare."""
 FADE = 0.5
 """Weight that acceptance keeps over a long time of classic decode. The text may be another now."""
 
@@ -184,7 +184,7 @@ class Pace:
         else:
             pays = self._entering_pays(best)
         self._switch(best if pays else 1, best)
-        if len(self._recent) < LEAST_RECENT:
+        if len(self._recent) < (LEAST_STEPS if self._settled == 1 else LEAST_BLOCKS):
             return
         if self._settled == 1:
             self._look_at_speculation(best)

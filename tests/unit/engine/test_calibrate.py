@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import mlx.core as mx
 import pytest
 
 from engine import calibrate
+from engine.arrays import token_array
 from engine.decode import classic, speculative
 from engine.loading import Pair
 
@@ -71,3 +73,36 @@ def test_nothing_is_left_behind(pair: Pair) -> None:
     calibrate.measure(pair.target, pair.drafter, (2, 3), calibrate.sample(pair.tokenizer))
     again = pair.target.hidden(prompt, pair.target.new_state())
     assert bool(mx.array_equal(before, again))
+
+
+def test_what_was_accepted_meanwhile_is_of_the_reply_only(pair: Pair) -> None:
+    """A pair is no stranger after its load. Behind the end of a reply head and target may agree on anything."""
+    assert pair.drafter is not None
+    asked = calibrate.sample(pair.tokenizer)
+    seen = calibrate.measure(pair.target, pair.drafter, (2, 3), asked._replace(ends=frozenset()))
+    assert 0 <= seen.accepted <= seen.judged
+    assert seen.judged >= 12, "three kinds of two turns of at least two rounds"
+    everything = frozenset(range(pair.target.vocab_size))
+    assert calibrate.measure(pair.target, pair.drafter, (2, 3), asked._replace(ends=everything)).judged == 0
+
+
+def test_a_head_that_is_always_right_is_known_from_the_load_on(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The drafter is told what greedy decode writes behind the prompt."""
+    assert pair.drafter is not None
+    asked = calibrate.sample(pair.tokenizer)._replace(ends=frozenset())
+    line = calibrate._begin(pair.target, asked.prompt)
+    written = [line.last]
+    for round_ in classic(pair.target, line, threading.Event(), lambda: len(written) > 250):
+        written.extend(round_.tokens)
+    start = len(asked.prompt)
+    monkeypatch.setattr(pair.drafter, "choose", lambda *args: token_array([written[args[2] - start]]))
+    seen = calibrate.measure(pair.target, pair.drafter, (2, 3, 4), asked)
+    assert seen.judged == seen.accepted > 30
+    paced = seen.pace((2, 3, 4), judged=100, accepted=0)
+    assert paced.acceptance.mean < 0.5, "a history counts too"
+
+
+def test_a_tokenizer_beyond_the_model_s_tokens_does_not_stop_a_load(pair: Pair) -> None:
+    assert pair.drafter is not None
+    beyond = calibrate.Sample((pair.target.vocab_size + 3, 5, 6), frozenset())
+    assert calibrate.measure(pair.target, pair.drafter, (2,), beyond).costs.rounds.keys() == {1, 2}

@@ -67,7 +67,9 @@ def test_a_stalled_start_is_soon_forgotten() -> None:
     known.observe_entry(replace(round_, verify_ms=30_000.0), 25, False, real.rounds[4])
     assert known.entry_ms(25, False) < 3 * real.rounds[4]
     for _ in range(12):
-        known.observe_entry(replace(round_, hook_ms=round_.hook_ms + real.entry_ms(25, False)), 25, False, real.rounds[4])
+        known.observe_entry(
+            replace(round_, hook_ms=round_.hook_ms + real.entry_ms(25, False)), 25, False, real.rounds[4]
+        )
     assert known.entry_ms(25, False) == pytest.approx(real.entry_ms(25, False), rel=0.05)
 
 
