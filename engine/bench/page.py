@@ -78,8 +78,8 @@ def _section(outcome: Outcome, ends: frozenset[int]) -> Iterator[str]:
             yield from ("", f"### {title}", "") if title else ("",)
             yield from lines
     for arm in experiment.arms:
-        if lines := arm.told():
-            yield from ("", f"### What it believed: {arm.name}", "", *lines)
+        if told := arm.told():
+            yield from ("", f"### What it believed: {arm.name}", "", *told)
     for problem in outcome.problems:
         yield f"- **Not proven:** {problem}"
 
