@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from itertools import chain
 from statistics import median
 from time import monotonic, perf_counter
 from typing import NamedTuple
@@ -24,13 +23,14 @@ from engine.request import Message, Sampler
 from engine.sampling import Chooser
 from engine.target import Rows, Target
 
-BUDGET = 2.0
-"""Seconds, all widths together. A device on which two rounds of each kind take longer takes longer."""
+BUDGET = 2.5
+"""Seconds, all widths together. A device on which one turn takes longer takes longer."""
 QUESTION = "Tell a short story about a lighthouse."
 """What is answered meanwhile: costs hardly depend on the text, acceptance does."""
-TURNS, ROUNDS = 2, 3
-"""Rounds of each kind, at most, in each of two turns: a machine that warms up meanwhile does so for all kinds. The
-first round of a loop comes on top; it fills the pipeline and does not count."""
+TURNS, STEPS = 24, 4
+"""Turns through all kinds of rounds, as many as the budget has time for: classic steps, and a block of every size. What
+is compared is thus of one time: a machine may be faster a second later. A GPU prepares something at every new number of
+rows, on an H200 for more than the first few; the median of many does not see it."""
 READ_ROWS, READ_TILES, READS = 16, 4, 2
 """Catch-ups of so many rows of the prompt, and of this many times as many, each read so often; the quickest counts."""
 
@@ -78,26 +78,28 @@ def measure(target: Target, drafter: Drafter, widths: Sequence[int], sample: Sam
     # A tokenizer may write tokens that the model does not have. A reply says so; here it must only not crash.
     prompt = [token % target.vocab_size for token in sample.prompt]
     line = _begin(target, prompt)
-    # Whole rounds as replies have them, and once more, of the widest, with a synchronisation after each stage: what
-    # the head's share is. The synchronisations themselves must not count.
-    kinds = [(1, False), *((width, False) for width in widths), (max(widths), True)]
-    runs: list[list[list[Round]]] = [[] for _ in kinds]
-    slots = TURNS * len(kinds)
-    for slot in range(slots):
-        if slot >= len(kinds) and perf_counter() > started + BUDGET:
+    rounds: list[Round] = []
+    counted: dict[int, list[float]] = {width: [] for width in (1, *widths)}
+    for _ in range(TURNS):
+        begun = perf_counter()
+        for loop in (_steps(target, line), _blocks(target, drafter, line, widths)):
+            # The first round of a loop fills its pipeline, or reads what the head was told.
+            first, *others = loop
+            rounds += first, *others
+            for round_ in others:
+                counted[round_.width].append(round_.total_ms)
+        now = perf_counter()
+        if now + (now - begun) > started + BUDGET:
             break
-        n = slot % len(kinds)
-        runs[n].append(_few(target, drafter, line, *kinds[n], started + BUDGET * (slot + 1) / slots))
-    *whole, staged = ([round_ for run in of_kind for round_ in run[1:]] for of_kind in runs)
-    drafting = [r.draft_ms / (r.width - 2) for r in staged if r.width > 2]
+    # As replies have them. Once more with a synchronisation after each stage: what the head's share is.
+    first, staged = _blocks(target, drafter, line, [min(widths, key=lambda width: abs(width - 3))], detailed=True)
     costs = Costs(
-        {width: median(r.total_ms for r in rounds) for (width, _), rounds in zip(kinds[:-1], whole, strict=True)},
-        draft=median(drafting) if drafting else 0.0,
-        hook=min(r.hook_ms for r in staged),
+        {width: median(milliseconds) for width, milliseconds in counted.items()},
+        draft=staged.draft_ms / (staged.width - 2) if staged.width > 2 else 0.0,
+        hook=staged.hook_ms,
         read=_read_ms(target, drafter, prompt),
     )
-    in_order = sorted(chain.from_iterable(chain.from_iterable(runs)), key=lambda round_: round_.index)
-    seen = _accepted(in_order, sample.ends)
+    seen = _accepted([*rounds, first, staged], sample.ends)
     return Measured(costs, seen.judged, seen.accepted)
 
 
@@ -137,21 +139,20 @@ def _read_ms(target: Target, drafter: Drafter, prompt: Sequence[int]) -> float:
     return max(0.0, most - least) / (many[0].shape[0] - ids.shape[0])
 
 
-def _few(target: Target, drafter: Drafter, line: Line, width: int, detailed: bool, deadline: float) -> list[Round]:
-    """A loop's first round, which does not count, and up to `ROUNDS` more of one width; at least one."""
-    never, rounds = threading.Event(), list[Round]()
-
-    def enough() -> bool:
-        return len(rounds) > ROUNDS or (len(rounds) > 1 and perf_counter() > deadline)
-
-    loop: Iterator[Round]
-    if width == 1:
-        loop = classic(target, line, never, enough)
-    else:
-        loop = speculative(target, drafter, line, never, lambda: 1 if enough() else width, detailed)
-    for round_ in loop:  # not extend: `enough` looks at them on the way
-        rounds.append(round_)
+def _steps(target: Target, line: Line) -> list[Round]:
+    """One classic step more than `STEPS`."""
+    rounds: list[Round] = []
+    for round_ in classic(target, line, threading.Event(), lambda: len(rounds) > STEPS):
+        rounds.append(round_)  # not extend: it is asked on the way
     return rounds
+
+
+def _blocks(
+    target: Target, drafter: Drafter, line: Line, widths: Sequence[int], *, detailed: bool = False
+) -> list[Round]:
+    """A block of the first width, and then one of each."""
+    left = iter([widths[0], *widths])
+    return list(speculative(target, drafter, line, threading.Event(), lambda: next(left, 1), detailed))
 
 
 class CostWatch:

@@ -67,7 +67,10 @@ class Equality:
 
 @dataclass(frozen=True)
 class Outcome:
-    """control: the A/A ratio; band: what noise can fake. problems: arms whose counters do not prove them."""
+    """control: the A/A ratio; band: what noise can fake. problems: arms whose counters do not prove them.
+
+    told: by arm, what it had to say when its last run was done.
+    """
 
     experiment: Experiment
     trials: Trials
@@ -78,6 +81,7 @@ class Outcome:
     judged: tuple[Judged, ...]
     equality: tuple[Equality, ...]
     problems: tuple[str, ...]
+    told: dict[str, tuple[str, ...]]
 
     def rate(self, arm: str) -> float:
         """Tokens per second of an arm's median run: the experiment's `tokens`, which every run works through."""
@@ -112,6 +116,7 @@ def evaluate(experiment: Experiment, trials: Trials, stages: Trials, seed: int) 
             _equality(experiment, trials, arm.name) for arm in experiment.arms if arm.name != experiment.equal_to
         ),
         problems=tuple(unproven(experiment.arms, trials)),
+        told={arm.name: lines for arm in experiment.arms if (lines := tuple(arm.told()))},
     )
 
 

@@ -77,9 +77,8 @@ def _section(outcome: Outcome, ends: frozenset[int]) -> Iterator[str]:
         if lines:
             yield from ("", f"### {title}", "") if title else ("",)
             yield from lines
-    for arm in experiment.arms:
-        if told := arm.told():
-            yield from ("", f"### What it believed: {arm.name}", "", *told)
+    for arm, told in outcome.told.items():
+        yield from ("", f"### What it believed: {arm}", "", *told)
     for problem in outcome.problems:
         yield f"- **Not proven:** {problem}"
 

@@ -137,7 +137,7 @@ def _experiment(outcome: Outcome) -> dict[str, Any]:
         "title": experiment.title,
         "work": experiment.work,
         "prompts": [{"name": p.name, "text": p.text, "tokens": p.tokens} for p in experiment.prompts],
-        "arms": [{"name": arm.name, "moves": sorted(arm.moves), "told": list(arm.told())} for arm in experiment.arms],
+        "arms": [{"name": arm.name, "moves": sorted(arm.moves)} for arm in experiment.arms],
         "tokens": experiment.tokens,
         "equal_to": experiment.equal_to,
         "warm_up": outcome.trials.warm_up,
@@ -148,4 +148,5 @@ def _experiment(outcome: Outcome) -> dict[str, Any]:
         "judged": [dataclasses.asdict(judged) for judged in outcome.judged],
         "equality": [dataclasses.asdict(equality) for equality in outcome.equality],
         "problems": list(outcome.problems),
+        "told": outcome.told,
     }

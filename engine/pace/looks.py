@@ -13,8 +13,8 @@ PARKED_TOKENS = 96
 """Classic tokens between two looks at speculation, at least, over as many replies as it takes."""
 FIRST_SHARE, SHARE = 0.15, 0.02
 """What a look may lose, as a share of the classic time since the last one; the first one of a stranger."""
-REPLY_SHARE = 0.15
-"""What a look may lose as a share of the reply that it happens in. Nobody waits five seconds for a measurement."""
+READ_SHARE = 0.15
+"""What the head may read for a look, as a share of the reply's time. Nobody waits five seconds for a measurement."""
 CLASSIC_AFTER = 5
 """Speculative rounds before the first look at classic decode. Its cost at load may be of another machine state."""
 CLASSIC_EVERY, CLASSIC_POWER = 64, 4
@@ -41,13 +41,18 @@ class ParkedLooks:
         self._until -= 1
         self._parked_ms += milliseconds
 
-    def due(self, loss: float, reply_ms: float) -> bool:
-        """Whether it is time. loss: milliseconds that one is expected to lose. reply_ms: what the reply takes anyway.
+    def due(self, loss: float, reading: float, reply_ms: float) -> bool:
+        """Whether it is time.
 
-        What the last one really lost counts too: a device may compile or allocate at every new number of rows.
+        What the last one really lost counts as well: a device may compile or allocate at every new number of rows.
+
+        Args:
+            loss: milliseconds that one is expected to lose. reading: those of them in which the head reads the prompt.
+            reply_ms: what the reply takes anyway. Of the rest of the loss a short reply bears a larger share than a
+                long one. Were that held against it, a chat of short replies would never look at what was mismeasured.
         """
-        loss = max(loss, self._bill)
-        return self._until <= 0 and loss <= self._share * self._parked_ms and loss <= REPLY_SHARE * reply_ms
+        paid = max(loss, self._bill) <= self._share * self._parked_ms
+        return self._until <= 0 and paid and reading <= READ_SHARE * reply_ms
 
     def begin(self) -> None:
         """One begins now."""

@@ -210,8 +210,9 @@ class Pace:
         not: they grow by the token, and would put it off for good where the head reads slowly. The bill has them."""
         behind = self.costs.rounds[best] - self.acceptance.expected_tokens(best) * self.costs.rounds[1]
         loss = self.costs.entry_ms(self._prompt, self._queued) + LOOK_ROUNDS * max(0.0, behind)
+        reading = self._prompt * self.costs.read
         whole_reply = (self._forecast.done + self._forecast.left) * self.costs.rounds[1]
-        if self._waiting is None or not self._parked_looks.due(loss, whole_reply):
+        if self._waiting is None or not self._parked_looks.due(loss, reading, whole_reply):
             return
         self._parked_looks.begin()
         self.costs.unsettle()

@@ -81,7 +81,7 @@ def test_what_was_accepted_meanwhile_is_of_the_reply_only(pair: Pair) -> None:
     asked = calibrate.sample(pair.tokenizer)
     seen = calibrate.measure(pair.target, pair.drafter, (2, 3), asked._replace(ends=frozenset()))
     assert 0 <= seen.accepted <= seen.judged
-    assert seen.judged >= 12, "three kinds of two turns of at least two rounds"
+    assert seen.judged >= 3, "one block at least of every size, and one to begin"
     everything = frozenset(range(pair.target.vocab_size))
     assert calibrate.measure(pair.target, pair.drafter, (2, 3), asked._replace(ends=everything)).judged == 0
 
@@ -92,13 +92,13 @@ def test_a_head_that_is_always_right_is_known_from_the_load_on(pair: Pair, monke
     asked = calibrate.sample(pair.tokenizer)._replace(ends=frozenset())
     line = calibrate._begin(pair.target, asked.prompt)
     written = [line.last]
-    for round_ in classic(pair.target, line, threading.Event(), lambda: len(written) > 250):
+    for round_ in classic(pair.target, line, threading.Event(), lambda: len(written) > 600):
         written.extend(round_.tokens)
     start = len(asked.prompt)
     monkeypatch.setattr(pair.drafter, "choose", lambda *args: token_array([written[args[2] - start]]))
     seen = calibrate.measure(pair.target, pair.drafter, (2, 3, 4), asked)
     assert seen.judged == seen.accepted > 30
-    paced = seen.pace((2, 3, 4), judged=100, accepted=0)
+    paced = seen.pace((2, 3, 4), judged=1000, accepted=0)
     assert paced.acceptance.mean < 0.5, "a history counts too"
 
 
