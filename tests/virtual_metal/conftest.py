@@ -92,7 +92,7 @@ def _load(tmp_path_factory: pytest.TempPathFactory, compute: str) -> Pair:
         patch.setenv("PACENOTE_COMPUTE", compute)
         # The host's own verdict and speed are of no interest, and its 16-bit products are slow.
         unasked = Verdict(ExactnessState.NOT_RUN, "", "The tests ask the ladder themselves.")
-        patch.setattr(loading, "_decide", lambda *_: (unasked, None))
+        patch.setattr(loading, "_decide", lambda *_: unasked)
         return load_tiny(target, head)
 
 
