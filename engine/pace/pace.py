@@ -188,10 +188,10 @@ class Pace:
             return
         if self._settled == 1:
             self._look_at_speculation(best)
-        elif self._classic_looks.due():
+        elif self._waiting is None and self._classic_looks.due():
             self._classic_looks.begin()
             self._plan = [1] * CLASSIC_STEPS
-        elif self._other_looks.due():
+        elif self._waiting is None and self._other_looks.due():
             self._other_looks.begin()
             self._plan = [self._other_looks.stalest(self._allowed)]
         if self._plan:

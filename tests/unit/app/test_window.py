@@ -577,7 +577,7 @@ def test_the_gui_thread_never_stalls_while_2000_tokens_stream(
         f"{gap:.0f} ms ({max(heart.walls):.0f} ms with what others took), most work in a gap {work:.0f} ms\n"
     )
     record_property("heartbeat_max_ms", gap)
-    assert work <= 100  # the bound itself: this machine is a tenth slower at one time than at another
+    assert work <= 80
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if gap > 100 and load > cores + 1:
         sys.stderr.write(f"the clock was not judged: load {load:.1f} on {cores} cores\n")

@@ -364,3 +364,17 @@ def test_short_replies_get_over_costs_that_were_measured_too_dear() -> None:
     seen = [width for n in range(120) for width in simulate(pace, real, 0.95, 24, n, prompt=25, budget=24)[1]]
     assert seen[-1] > 1
     assert seen[:24] == [1] * 24, "by what it was told"
+
+
+def test_the_block_behind_a_look_at_classic_is_no_look_itself() -> None:
+    """Bug: where both were due, the other size had the round that begins anew, which says nothing of its width."""
+    pace, real, widths, waiting = Pace(costs(0.15), WIDTHS, known(0.9)), costs(0.15), list[int](), 0
+    pace.begin(Speculation.ON, 3, 1000, 1)
+    while len(widths) < 14:
+        if len(widths) == 3:
+            pace.renew(costs(0.15))  # five blocks to the next look at classic decode, and as many to the other one
+        widths.append(width := pace.width)
+        waiting = waiting + 1 if width == 1 else 0
+        pace.observe(round_of(width, width - 1, real), waiting=waiting, detailed=True, ended=False)
+    assert widths[:13] == [3] * 8 + [1] * 4 + [3]
+    assert widths[13] == 2
