@@ -1,4 +1,4 @@
-"""Brings the engine's events to the GUI thread, in batches 50 ms apart, only while there are any."""
+"""Brings the engine's events to the GUI thread, in small batches 50 ms apart, only while there are any."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app.worker import EngineThread
 
 INTERVAL_MS = 50
-BATCH = 4000
-"""Most events per batch: about 20 ms of work, so that a very fast engine cannot hold the GUI thread."""
+BATCH = 500
+"""Most events in one turn of the event loop, so that a very fast engine cannot hold the GUI thread. Also on a slow
+machine they are about 10 ms of work; 4,000 were 60 and more with what they made the window draw."""
+BEHIND_MS = 5
+"""Until the next turn while a whole batch waits: the event loop does what else is due in between."""
 
 
 class Pump(QObject):
@@ -36,9 +39,11 @@ class Pump(QObject):
     def drain(self) -> None:
         """Hand on what has arrived; rest when there is nothing."""
         batch = self._thread.take(BATCH)
+        waiting = self._thread.waiting
         if batch:
+            self._timer.setInterval(BEHIND_MS if waiting >= BATCH else INTERVAL_MS)
             self.arrived.emit(batch)
-        elif not self._thread.has_events():
+        elif not waiting:
             self._timer.stop()
 
     def drain_all(self) -> None:

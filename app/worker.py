@@ -157,8 +157,10 @@ class EngineThread(QThread):
                 self._stops.pop(envelope.ids.generation, None)
         return coalesce(taken)
 
-    def has_events(self) -> bool:
-        return bool(self._events)
+    @property
+    def waiting(self) -> int:
+        """Events that nobody took yet."""
+        return len(self._events)
 
     def close(self) -> None:
         """Stop what runs, end the thread and wait for it. The engine closes on its own thread."""

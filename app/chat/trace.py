@@ -15,7 +15,7 @@ from engine import Round
 
 Channel = Literal["answer", "reasoning"]
 AT_ONCE = 2000
-"""Rounds packed in one turn of the event loop, about 10 ms of work: as many as the pump brings at a time."""
+"""Rounds packed in one turn of the event loop, 10 ms of work at most. The pump brings fewer at a time."""
 _FORMAT = 1
 _TIMES = ("draft_ms", "verify_ms", "rollback_ms", "hook_ms", "host_ms")
 _times_of = attrgetter(*_TIMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import sys
 import threading
@@ -15,6 +16,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 import huggingface_hub
 import keyring
 import keyring.backends.fail
+import mlx.core as mx
 import pytest
 from pytestqt.qtbot import QtBot
 
@@ -53,6 +55,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 def test_a_repo_becomes_a_model_that_answers(qtbot: QtBot, hub: FakeHub) -> None:
     """The real hub client, the real engine, a local server. Nothing is typed but the names of two repos."""
+    # What earlier tests of this process left would be freed in the midst of this one, which compares what is held.
+    gc.collect()
+    mx.clear_cache()
     services = Services(paths.resolve())
     services.engine.start()
     window = ModelsDialog(services.shelf, services.loader)
@@ -82,7 +87,7 @@ def test_a_repo_becomes_a_model_that_answers(qtbot: QtBot, hub: FakeHub) -> None
         assert info is not None
         assert (info.name, info.drafter is not None) == (TARGET, True)
         assert memory is not None
-        added = memory[1].held - memory[0].held  # other tests of this process may hold memory as well
+        added = memory[1].held - memory[0].held  # other tests of this process may still hold memory as well
         assert added > 0
         services.chats.send_text("hello")
         qtbot.waitUntil(lambda: replied(services), timeout=60_000)

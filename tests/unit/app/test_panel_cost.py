@@ -37,7 +37,7 @@ def runs(qapp: QApplication, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.M
 
     def gate(index: int) -> None:
         arrived.clear()
-        if index % 20 == 19 and benches[0].thread_.has_events():
+        if index % 20 == 19 and benches[0].thread_.waiting:
             arrived.wait(5)
 
     engines = ScriptedLoader(lambda _: ScriptedEngine(lambda _: ("", "word " * 60), gate=gate))
