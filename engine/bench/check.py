@@ -100,7 +100,7 @@ def run_key(rig: Rig, tokens: int, seed: int) -> str:
     heads = [(name, d.info.source, d.info.representation) for name, d in sorted(rig.drafters.items())]
     parts = (
         FORMAT, here.pacenote, source_digest(), here.mlx, here.mlx_lm, info.weights_hash, heads, info.device,
-        info.policy, info.verdict.kernel, tokens, seed,
+        info.policy, info.verdict.kernel, list(rig.widths), tokens, seed,
     )  # fmt: skip
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from engine.bench.arms import Arm, Task, block_arm, classic_arm, random_widths_arm
 from engine.bench.prompts import Prompt
-from engine.bench.rig import WIDTHS, Rig, usable_widths
+from engine.bench.rig import Rig, usable_widths
 from engine.request import Sampler
 
 TEMPERATURES = (0.0, 0.8)
@@ -68,7 +68,7 @@ class Plan:
 
 
 def plan_check(rig: Rig, prompts: Sequence[Prompt], tokens: int, seed: int, *, random_widths: bool) -> Plan:
-    """Classic against every width of WIDTHS that may be used here, with every head that can be had.
+    """Classic against every block size that may be used here, with every head that can be had.
 
     Raises:
         KnownError: there is no MTP here.
@@ -99,7 +99,7 @@ def plan_samplings(rig: Rig, prompts: Sequence[Prompt], tokens: int, seed: int, 
 
 def _available(rig: Rig) -> tuple[tuple[int, ...], tuple[str, ...]]:
     allowed = usable_widths(rig)
-    missing = [f"block {w}: it did not pass the exactness probe" for w in WIDTHS if w not in allowed]
+    missing = [f"block {w}: it did not pass the exactness probe" for w in rig.widths if w not in allowed]
     if len(rig.drafters) < 2:
         missing.append("the dense head: the checkpoint holds it quantized only")
     return allowed, tuple(missing)

@@ -31,7 +31,7 @@ from engine.decode.prefill import Interrupted
 from engine.errors import KnownError
 from engine.events import LoadProgress
 from engine.exactness import cache
-from engine.request import Sampler
+from engine.request import LoadOptions, Sampler
 
 STAGE_RUNS = 3
 """Runs per arm with detailed timing, for the table of stages."""
@@ -56,7 +56,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _load(args: argparse.Namespace, stop: threading.Event, *, both_heads: bool) -> Rig:
     with ProgressLine(sys.stderr) as line:
-        return load_rig(load_options(args), line.show, stop, both_heads=both_heads)
+        return load_rig(_options(args), line.show, stop, both_heads=both_heads)
+
+
+def _options(args: argparse.Namespace) -> LoadOptions:
+    return replace(load_options(args), max_block=args.block)  # a narrower one too: what is probed is what is measured
 
 
 def _prompts(args: argparse.Namespace, bundled: Path, rig: Rig, task: Task) -> list[Prompt]:
@@ -128,7 +132,7 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
     require_folder(args.out)
     rig = _load(args, stop, both_heads=preset.both_heads)
     if preset.converted and rig.drafters and CONVERTED not in rig.drafters:
-        rig.add(CONVERTED, load_converted(rig.target, Path(rig.pair.info.path), load_options(args)))
+        rig.add(CONVERTED, load_converted(rig.target, Path(rig.pair.info.path), _options(args)))
     lengths = tuple(args.tokens or preset.lengths or (task.tokens,))
     prompts, not_measured = _prompts(args, BENCH, rig, replace(task, tokens=max(lengths))), preset.not_measured
     if args.context is not None:
@@ -195,8 +199,10 @@ def _bench(args: argparse.Namespace, task: Task, stop: threading.Event) -> int:
 
 def _feature(name: str, args: argparse.Namespace) -> str:
     """First part of the record's name: the preset, and what makes this run another measurement of it."""
+    contexts = "contexts" if args.context is not None else ""
     sampled = f"temperature-{args.temperature:g}" if args.temperature else ""
-    return "-".join(filter(None, (name, "contexts" if args.context is not None else "", sampled)))
+    block = f"block-{args.block}" if args.block != LoadOptions().max_block else ""
+    return "-".join(filter(None, (name, contexts, sampled, block)))
 
 
 def _measure(args: argparse.Namespace, rig: Rig, experiment: Experiment, stop: threading.Event) -> Outcome | None:

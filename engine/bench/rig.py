@@ -25,9 +25,6 @@ KEPT_BOUNDARIES = 32
 
 QUANTIZED, DENSE, CONVERTED = "quantized", "dense", "pre-converted"
 
-WIDTHS = (2, 3, 4, 5)
-"""Block sizes that are measured and checked."""
-
 
 class Boundary(NamedTuple):
     """Everything at the end of a prompt."""
@@ -41,10 +38,13 @@ class Rig:
     """Everything that the arms of one benchmark share.
 
     drafters: by name, all bound to the one target. Empty when the pair has no head.
+    widths: block sizes that were probed, to be measured and checked where they passed.
     """
 
-    def __init__(self, pair: Pair, drafters: Mapping[str, Drafter]) -> None:
+    def __init__(self, pair: Pair, drafters: Mapping[str, Drafter], most: int) -> None:
+        """most: rows of the widest block that was probed, `LoadOptions.max_block`."""
         self.pair = pair
+        self.widths = range(2, most + 1)
         self.target = pair.target
         self.drafters: dict[str, Drafter] = {}
         self.tally = Tally()
@@ -90,13 +90,13 @@ class Rig:
 
 
 def usable_widths(rig: Rig) -> tuple[int, ...]:
-    """Those of WIDTHS that passed the exactness probe here.
+    """Block sizes that passed the exactness probe here.
 
     Raises:
         KnownError: there is none, or no head; with the engine's reason.
     """
     info = rig.pair.info
-    widths = tuple(w for w in WIDTHS if w in info.verdict.widths)
+    widths = tuple(w for w in rig.widths if w in info.verdict.widths)
     if not rig.drafters or not widths:
         reason = info.verdict.reason if rig.drafters else info.drafter_reason
         raise KnownError(f"There is no MTP to measure here. {reason}", todo="Choose a model with a usable MTP head.")
@@ -113,7 +113,7 @@ def load_rig(
     """
     pair = load_pair(options, report, cancel)
     if pair.drafter is None:
-        return Rig(pair, {})
+        return Rig(pair, {}, options.max_block)
     packed = pair.drafter.info.decided_by == "checkpoint"  # such a head has no dense twin
     quantized = packed or quantize_switch(options.quantize_drafter)[0]
     drafters = {QUANTIZED if quantized else DENSE: pair.drafter}
@@ -123,4 +123,4 @@ def load_rig(
         drafters[DENSE if quantized else QUANTIZED] = load_drafter(
             open_folder(Path(pair.info.path)), pair.target, other
         )
-    return Rig(pair, drafters)
+    return Rig(pair, drafters, options.max_block)

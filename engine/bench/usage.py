@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.bench import FORCED_QMV
+from engine.request import MAX_BLOCK
 
 MOST_COOLDOWN = 3600.0
 _SPEED = ("preset", "context", "pairs", "cooldown", "temperature", "out", "anyway")
 _CHECK = ("progress", "random_widths", "samplings")
 _TEXTS = ("prompts", "set", "tokens")
-_OF_ANY = ("model", "head", "load_anyway", "seed", "check")
+_OF_ANY = ("model", "head", "load_anyway", "seed", "check", "block")
 
 
 def require_sense(args: argparse.Namespace, default: Callable[[str], Any]) -> None:
@@ -30,12 +31,13 @@ def require_sense(args: argparse.Namespace, default: Callable[[str], Any]) -> No
     else:
         _unused(args, default, _CHECK, "without --check")
         if args.preset == FORCED_QMV:
-            kernels = (*_TEXTS, "context", "cooldown", "temperature", "seed")
+            kernels = (*_TEXTS, "context", "cooldown", "temperature", "seed", "block")
             _unused(args, default, kernels, f"--preset {FORCED_QMV} times forwards and writes no text")
     lengths, contexts = args.tokens or [2], args.context or [1]
     for holds, text in (
         (min(lengths) >= 2, "--tokens must be at least 2"),
         (min(contexts) >= 1, "--context must be at least 1"),
+        (2 <= args.block <= MAX_BLOCK, f"--block must be between 2 and {MAX_BLOCK}"),
         (args.pairs >= 1, "--pairs must be at least 1"),
         (_within(args.cooldown, 0, MOST_COOLDOWN), f"--cooldown must be between 0 and {MOST_COOLDOWN:.0f} seconds"),
         (0 <= args.seed < 2**32, "--seed must be between 0 and 2**32 - 1"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.bench import BENCH_TOKENS, CHECK_TOKENS, CONTEXTS, PRESETS, SETS
 from engine.cli.loading import add_model_arguments
+from engine.request import MAX_BLOCK, LoadOptions
 
 NAME = "bench"
 HELP = "measure speed against classic decode or mlx_lm, and check that the tokens are equal"
@@ -28,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument(
         "--compare", type=Path, nargs=2, metavar=("A", "B"), help="two records instead: is B slower than A?"
+    )
+    what.add_argument(
+        "--block",
+        type=int,
+        default=LoadOptions().max_block,
+        metavar="N",
+        help=f"most rows of a verify block, 2 to {MAX_BLOCK} (default %(default)s)",
     )
     what.add_argument("--seed", type=int, default=0, metavar="N", help="of sampling and of the order of runs")
     speed = parser.add_argument_group("speed")

@@ -133,7 +133,7 @@ def test_stop_gives_no_half_sample(rig: Rig, prompt: Prompt) -> None:
 def test_counting_ends_with_the_rig(pair: Pair, prompt: Prompt) -> None:
     """The wrapped methods are the instance's own again: a benchmark leaves no trace in a pair."""
     assert pair.drafter is not None
-    rig = Rig(pair, {QUANTIZED: pair.drafter})
+    rig = Rig(pair, {QUANTIZED: pair.drafter}, 5)
     assert "hidden" in vars(pair.target)
     rig.close()
     assert "hidden" not in vars(pair.target)
@@ -240,6 +240,31 @@ def test_the_pace_is_measured_on_every_prompt_and_context(tmp_path: Path) -> Non
     assert "Context 4000: this model has room for" in text
     assert "NOT PROVEN" not in text
     assert "DIFFERENT" not in text
+
+
+@pytest.mark.parametrize("block", [2, 7])
+@pytest.mark.usefixtures("command")
+def test_blocks_as_wide_as_asked_are_measured(
+    tiny_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """The default is 5 rows, as in a chat. Another number makes another record, with costs of all of its rows."""
+    target, head = map(str, tiny_folders)
+    made: list[Rig] = []
+
+    def load(options: LoadOptions, *rest: Any, **how: Any) -> Rig:
+        made.append(load_rig(replace(options, target=target, head=head), *rest, **how))
+        return made[0]
+
+    monkeypatch.setattr(bench_cli, "load_rig", load)
+    monkeypatch.setenv("PACENOTE_COMPUTE", "float32")
+    bench(tmp_path, "--preset", "pace", "--pairs", "1", "--out", str(tmp_path), "--block", str(block))
+    (page,) = tmp_path.glob(f"pace-block-{block}-*.md")
+    text = page.read_text()
+    for width in range(2, 9):
+        assert (f"block {width}, quantized head" in text) is (width <= block)
+    costs = text.partition("### What it believed")[2]
+    assert all(len(cells(costs, str(width))) == 8 for width in range(2, block + 1))
+    made[0].close()
 
 
 @pytest.mark.usefixtures("command")
@@ -366,7 +391,7 @@ def test_a_pair_without_a_head_has_nothing_to_measure(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Said with the engine's reason, not as an empty table."""
-    without = Rig(replace(pair, drafter=None, info=replace(pair.info, drafter_reason="It has no MTP head.")), {})
+    without = Rig(replace(pair, drafter=None, info=replace(pair.info, drafter_reason="It has no MTP head.")), {}, 5)
     monkeypatch.setattr(bench_cli, "load_rig", lambda *_, **__: without)
     arguments: dict[str, Any] = {
         "model": None,
@@ -376,6 +401,7 @@ def test_a_pair_without_a_head_has_nothing_to_measure(
         "random_widths": True,
         "progress": None,
         "samplings": False,
+        "block": 5,
     }
     with pytest.raises(KnownError, match=r"no MTP to measure here\. It has no MTP head"):
         bench_cli._check(argparse.Namespace(**arguments), TASK, NEVER)
@@ -474,6 +500,9 @@ def test_figures_that_vary_too_much_are_no_record_unless_told(
         ("--cooldown", "inf"),
         ("--context", "0"),
         ("--context", "-5"),
+        ("--block", "1"),
+        ("--block", "9"),
+        ("--preset", FORCED_QMV, "--block", "4"),
         ("--seed", "-1"),
         ("--seed", "4294967296"),
         ("--check", "--tokens", "4", "5"),
