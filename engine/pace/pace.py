@@ -21,6 +21,9 @@ MARGIN = 1.03
 """A width must promise 3 % more tokens per millisecond than the present one to replace it."""
 LEAVE = 0.99
 """Share of classic decode's speed below which speculation parks. Between this and MARGIN all stays as it is."""
+SHORTEST = 8.0
+"""Tokens to come, at least, when blocks are weighed against each other: the width need not follow a reply's last ones.
+"""
 LOOK_ROUNDS = 4
 """Rounds of a look at speculation. The first one catches up and teaches nothing else."""
 STRANGER = 200.0
@@ -236,9 +239,18 @@ class Pace:
         # A narrower block is not dearer than a wider one. Where it seems to be, its cost is the worse known.
         return self._gains[width] / min(self.costs.rounds[w] for w in self._allowed if w >= width)
 
+    def _kept_rate(self, width: int) -> float:
+        """The same, of tokens that the reply keeps: it ends within a block, on average in its middle.
+
+        It weighs blocks against each other. Against classic decode it would park too easily near a draw, and what is
+        parked in error is seen late, what speculates in error at once.
+        """
+        rate, left = self._rate(width), max(SHORTEST, self._forecast.left)
+        return rate * left / (left + (self._gains[width] - 1.0) / 2)
+
     def _best(self) -> int:
-        best = max(self._allowed, key=self._rate)
-        if self._settled in self._allowed and self._rate(best) < MARGIN * self._rate(self._settled):
+        best = max(self._allowed, key=self._kept_rate)
+        if self._settled in self._allowed and self._kept_rate(best) < MARGIN * self._kept_rate(self._settled):
             return self._settled
         return best
 

@@ -88,6 +88,23 @@ def test_a_width_is_told_with_its_reason() -> None:
     assert [n.text.split(":")[0] for n in pace.take_notices()] == ["4 rows in every round"]
 
 
+def test_a_short_reply_gets_narrower_blocks_than_a_long_one() -> None:
+    """A reply ends within a block. On two cores replies of 20 tokens lost a tenth to 2 rows: 3 gave more a round."""
+    chosen, spent = {}, {2: 0.0, 4: 0.0}
+    for budget in (10, 1000):
+        pace = Pace(Costs({1: 13.0, 2: 19.0, 4: 33.0}, 0.0, 0.0), (2, 4), known(0.9))
+        pace.begin(Speculation.ON, 4, budget, 0)
+        chosen[budget] = pace.width
+    assert chosen == {10: 2, 1000: 4}
+    for seed in range(200):  # and it is right
+        for width in spent:
+            real = Costs({1: 13.0, 2: 19.0, 4: 33.0}, 0.0, 0.0)
+            spent[width] += simulate(
+                Pace(real, (width,)), real, 0.9, 10, seed, budget=10, speculation=Speculation.ALWAYS
+            )[0]
+    assert spent[2] < spent[4]
+
+
 def test_asking_for_the_width_changes_nothing() -> None:
     """The loops ask more than once where they hand over. Bug: the second answer was another one, after a look began."""
     pace, real = Pace(costs(0.5), WIDTHS), costs(0.5)
