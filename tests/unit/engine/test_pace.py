@@ -105,6 +105,20 @@ def test_a_short_reply_gets_narrower_blocks_than_a_long_one() -> None:
     assert spent[2] < spent[4]
 
 
+def test_one_unlucky_block_does_not_park_a_pair_that_the_load_knows() -> None:
+    """Seen in the window: the first block of the first reply had no draft accepted, and all 67 tokens were classic."""
+    real = Costs({1: 10.0, 2: 17.0, 3: 23.0, 4: 29.0, 5: 36.0}, 0.0, 0.0)
+    pace = Pace(real, WIDTHS, Acceptance(46, 40))
+    pace.begin(Speculation.ON, 5, 1000, 0)
+    assert pace.width > 1
+    pace.observe(round_of(pace.width, 0, real), waiting=0, detailed=False, ended=False)
+    assert pace.width > 1
+    for _ in range(4):  # a text that is too hard does
+        if pace.width > 1:
+            pace.observe(round_of(pace.width, 0, real), waiting=0, detailed=False, ended=False)
+    assert pace.parked
+
+
 def test_asking_for_the_width_changes_nothing() -> None:
     """The loops ask more than once where they hand over. Bug: the second answer was another one, after a look began."""
     pace, real = Pace(costs(0.5), WIDTHS), costs(0.5)
