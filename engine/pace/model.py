@@ -9,7 +9,7 @@ from engine.events import Round
 GUESS, GUESS_WEIGHT = 0.7, 10.0
 """Per-position acceptance, given that all earlier drafts were accepted, before anything was seen, and how many drafts
 that is worth. Published pairs reach 0.65 to 0.9 at the first position (reference mtp.md 1.3, 5)."""
-LEAST_WEIGHT, MOST_WEIGHT, DRAFTS_A_ROUND = 2.0, 10.0, 10.0
+LEAST_WEIGHT, MOST_WEIGHT, DRAFTS_A_ROUND = 2.0, 6.0, 10.0
 """Rounds of evidence that the pair's mean is worth at a position: one more for so many drafts that it is of."""
 MEMORY = 1000.0
 """Drafts that the pair's mean remembers."""
