@@ -23,14 +23,16 @@ from engine.request import Message, Sampler
 from engine.sampling import Chooser
 from engine.target import Rows, Target
 
-BUDGET = 2.5
-"""Seconds, all widths together. A device on which one turn takes longer takes longer."""
+BUDGET, PATIENCE = 2.3, 4.0
+"""Seconds, all widths together. Past the budget, and up to the patience, it goes on until two turns are alike."""
 QUESTION = "Tell a short story about a lighthouse."
 """What is answered meanwhile: costs hardly depend on the text, acceptance does."""
 TURNS, STEPS = 24, 4
 """Turns through all kinds of rounds, as many as the budget has time for: classic steps, and a block of every size. What
-is compared is thus of one time: a machine may be faster a second later. A GPU prepares something at every new number of
-rows, on an H200 for more than the first few; the median of many does not see it."""
+is compared is thus of one time: a machine may be faster a second later."""
+WARM = 1.5
+"""Turns that take more than this many times the quickest do not count. A GPU compiles or prepares something at every
+new number of rows, an H200 for 0.2 seconds each, and for more than the first few."""
 READ_ROWS, READ_TILES, READS = 16, 4, 2
 """Catch-ups of so many rows of the prompt, and of this many times as many, each read so often; the quickest counts."""
 
@@ -79,22 +81,18 @@ def measure(target: Target, drafter: Drafter, widths: Sequence[int], sample: Sam
     prompt = [token % target.vocab_size for token in sample.prompt]
     line = _begin(target, prompt)
     rounds: list[Round] = []
-    counted: dict[int, list[float]] = {width: [] for width in (1, *widths)}
-    for _ in range(TURNS):
+    turns: list[_Turn] = []
+    while not _enough(turns, perf_counter() - started):
         begun = perf_counter()
-        for loop in (_steps(target, line), _blocks(target, drafter, line, widths)):
-            # The first round of a loop fills its pipeline, or reads what the head was told.
-            first, *others = loop
-            rounds += first, *others
-            for round_ in others:
-                counted[round_.width].append(round_.total_ms)
-        now = perf_counter()
-        if now + (now - begun) > started + BUDGET:
-            break
+        steps, blocks = _steps(target, line), _blocks(target, drafter, line, widths)
+        rounds += *steps, *blocks
+        # The first round of a loop fills its pipeline, or reads what the head was told.
+        turns.append(_Turn(perf_counter() - begun, (*steps[1:], *blocks[1:])))
+    counted = [round_ for turn in _warm(turns) for round_ in turn.rounds]
     # As replies have them. Once more with a synchronisation after each stage: what the head's share is.
     first, staged = _blocks(target, drafter, line, [min(widths, key=lambda width: abs(width - 3))], detailed=True)
     costs = Costs(
-        {width: median(milliseconds) for width, milliseconds in counted.items()},
+        {width: median(round_.total_ms for round_ in counted if round_.width == width) for width in (1, *widths)},
         draft=staged.draft_ms / (staged.width - 2) if staged.width > 2 else 0.0,
         hook=staged.hook_ms,
         read=_read_ms(target, drafter, prompt),
@@ -109,6 +107,27 @@ def _begin(target: Target, prompt: Sequence[int]) -> Line:
     *_, rows = prefill(target, prompt, state, head, threading.Event())
     assert isinstance(rows, Rows)
     return Line.begin(state, head, rows, Chooser(Sampler(), 0, target.vocab_size, prompt), lambda _: None)
+
+
+class _Turn(NamedTuple):
+    """Once through all kinds of rounds. rounds: those that count."""
+
+    seconds: float
+    rounds: tuple[Round, ...]
+
+
+def _warm(turns: Sequence[_Turn]) -> list[_Turn]:
+    """Those in which little was prepared that later ones found ready."""
+    quickest = min(turn.seconds for turn in turns)
+    return [turn for turn in turns if turn.seconds <= WARM * quickest]
+
+
+def _enough(turns: Sequence[_Turn], spent: float) -> bool:
+    """Whether so many seconds were enough."""
+    if not turns:
+        return False
+    over = spent + min(turn.seconds for turn in turns) > BUDGET
+    return len(turns) == TURNS or over and (len(_warm(turns)) > 1 or spent > PATIENCE)
 
 
 def _accepted(rounds: Sequence[Round], ends: frozenset[int]) -> Acceptance:

@@ -19,6 +19,9 @@ SETTLED = 0.15
 """Least weight of one more round in a cost. What a load or a long pause left behind gives way faster."""
 STALL = 2.0
 """One round in a hundred stalls (a page fault, another program). It counts as at most twice the known cost."""
+SPURIOUS = 0.5
+"""A look that takes less than this share of the known cost replaces it: nothing makes a round that much faster, and much
+makes one slower that is the first of its kind."""
 NEAR = 0.2
 """Share by which a look may differ from a cost and still be averaged with it."""
 READ_UNIT = 64.0
@@ -71,6 +74,8 @@ class Costs:
 
         before = self.rounds[w]
         now = blend(before, round_.total_ms)
+        if not usual and round_.total_ms < before * SPURIOUS:
+            now = round_.total_ms
         self.rounds = {v: ms * now / before if usual and before else ms for v, ms in self.rounds.items()}
         self.rounds[w] = now
         if detailed and w > 1:

@@ -63,6 +63,48 @@ def test_each_kind_of_round_costs_what_the_clock_says(planted: Pair) -> None:
     assert costs.read == pytest.approx(READ)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_a_device_prepares_at_every_new_number_of_rows_is_no_cost(
+    planted: Pair, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Bug: on an H200 that had compiled nothing yet the first turn took all of the time that measuring may take, and
+    a 3-row round was believed to cost 83 classic steps. The pace stayed parked where blocks are 1.15 x as fast."""
+    assert planted.drafter is not None
+    clock = calibrate.measure.__globals__["perf_counter"]
+    seen: dict[int, int] = {}
+
+    def preparing(ids: mx.array, *_: object) -> float:
+        rows = ids.shape[0]
+        seen[rows] = seen.get(rows, 0) + 1
+        return 300.0 if seen[rows] <= times else 0.0
+
+    monkeypatch.setattr(planted.target, "verify", clock.after(planted.target.verify, preparing))
+    costs = calibrate.measure(planted.target, planted.drafter, (2, 3, 4, 5), calibrate.sample(planted.tokenizer)).costs
+    dearest = STEP + 4 * ROW + 3 * (DRAFT + READ + LOGITS) + DRAFT + LOGITS + 5 * READ
+    assert costs.rounds[1] == pytest.approx(STEP)
+    assert max(costs.rounds.values()) < dearest + 4 * READ
+
+
+@pytest.mark.parametrize(
+    ("turns", "spent", "enough"),
+    [
+        ([], 0.0, False),
+        ([0.6], 0.6, False),
+        ([0.6] * 4, 2.4, True),  # two cores
+        ([1.4], 1.4, False),  # the first may have compiled all of it
+        ([1.4, 0.1], 1.5, False),
+        ([1.4, *[0.1] * 10], 2.45, True),
+        ([0.1] * 24, 2.4, True),
+        ([2.0], 2.0, False),
+        ([2.0, 2.0], 4.0, True),
+        ([2.4, 1.5], 3.9, False),
+        ([10.0], 10.0, True),  # a large model on a slow device
+    ],
+)
+def test_how_long_measuring_goes_on(turns: list[float], spent: float, enough: bool) -> None:
+    assert calibrate._enough([calibrate._Turn(seconds, ()) for seconds in turns], spent) is enough
+
+
 def test_nothing_is_left_behind(pair: Pair) -> None:
     """Measuring happens before the first reply: what the pair says then is what it would have said."""
     assert pair.drafter is not None

@@ -19,6 +19,17 @@ def test_one_stalled_round_does_not_decide() -> None:
     assert known.rounds[3] < 1.5 * before
 
 
+def test_one_look_undoes_a_cost_that_was_many_times_too_high() -> None:
+    """Bug: a load that measured compiling left a 3-row round at 83 classic steps; after sixty replies it was at 32."""
+    known = costs(0.1)
+    real = known.rounds[3]
+    known.rounds[3] *= 40
+    known.observe(round_of(3, 2, costs(0.1)), False, False)
+    assert known.rounds[3] == pytest.approx(real)
+    others = {w: ms for w, ms in known.rounds.items() if w != 3}
+    assert others == {w: ms for w, ms in costs(0.1).rounds.items() if w != 3}
+
+
 def test_a_cost_of_nothing_is_no_end() -> None:
     """Bug: a stall counted at most twice the known cost, so what once was 0 stayed 0 and every round seemed free."""
     known = Costs(dict.fromkeys((1, *WIDTHS), 0.0), 0.0, 0.0)
