@@ -127,7 +127,7 @@ def _enough(turns: Sequence[_Turn], spent: float) -> bool:
     if not turns:
         return False
     over = spent + min(turn.seconds for turn in turns) > BUDGET
-    return len(turns) == TURNS or over and (len(_warm(turns)) > 1 or spent > PATIENCE)
+    return len(turns) == TURNS or (over and (len(_warm(turns)) > 1 or spent > PATIENCE))
 
 
 def _accepted(rounds: Sequence[Round], ends: frozenset[int]) -> Acceptance:

@@ -20,8 +20,8 @@ SETTLED = 0.15
 STALL = 2.0
 """One round in a hundred stalls (a page fault, another program). It counts as at most twice the known cost."""
 SPURIOUS = 0.5
-"""A look that takes less than this share of the known cost replaces it: nothing makes a round that much faster, and much
-makes one slower that is the first of its kind."""
+"""A look that takes less than this share of the known cost replaces it. Nothing makes a round so fast by chance; the
+cost was of a device that was not ready."""
 NEAR = 0.2
 """Share by which a look may differ from a cost and still be averaged with it."""
 READ_UNIT = 64.0
@@ -74,7 +74,7 @@ class Costs:
 
         before = self.rounds[w]
         now = blend(before, round_.total_ms)
-        if not usual and round_.total_ms < before * SPURIOUS:
+        if not usual and round_.total_ms < SPURIOUS * before:
             now = round_.total_ms
         self.rounds = {v: ms * now / before if usual and before else ms for v, ms in self.rounds.items()}
         self.rounds[w] = now
