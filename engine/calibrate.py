@@ -23,8 +23,8 @@ from engine.request import Message, Sampler
 from engine.sampling import Chooser
 from engine.target import Rows, Target
 
-BUDGET, PATIENCE = 2.3, 4.0
-"""Seconds, all widths together. Past the budget, and up to the patience, it goes on until two turns are alike."""
+BUDGET, PATIENCE = 2.1, 10.0
+"""Seconds of the turns that count, and of all but the first. A device on which a turn takes longer takes longer."""
 QUESTION = "Tell a short story about a lighthouse."
 """What is answered meanwhile: costs hardly depend on the text, acceptance does."""
 TURNS, STEPS = 24, 4
@@ -76,13 +76,12 @@ def measure(target: Target, drafter: Drafter, widths: Sequence[int], sample: Sam
     The decode loops themselves run: on a GPU classic decode builds the next step while this one runs, so a step
     that is waited for costs more than a step of a reply, and speculation would look better than it is.
     """
-    started = perf_counter()
     # A tokenizer may write tokens that the model does not have. A reply says so; here it must only not crash.
     prompt = [token % target.vocab_size for token in sample.prompt]
     line = _begin(target, prompt)
     rounds: list[Round] = []
     turns: list[_Turn] = []
-    while not _enough(turns, perf_counter() - started):
+    while not _enough(turns):
         begun = perf_counter()
         steps, blocks = _steps(target, line), _blocks(target, drafter, line, widths)
         rounds += *steps, *blocks
@@ -90,14 +89,15 @@ def measure(target: Target, drafter: Drafter, widths: Sequence[int], sample: Sam
         turns.append(_Turn(perf_counter() - begun, (*steps[1:], *blocks[1:])))
     counted = [round_ for turn in _warm(turns) for round_ in turn.rounds]
     # As replies have them. Once more with a synchronisation after each stage: what the head's share is.
-    first, staged = _blocks(target, drafter, line, [min(widths, key=lambda width: abs(width - 3))], detailed=True)
+    width = min(widths, key=lambda width: abs(width - 3))
+    first, *staged = _blocks(target, drafter, line, [width] * 2, detailed=True)
     costs = Costs(
         {width: median(round_.total_ms for round_ in counted if round_.width == width) for width in (1, *widths)},
-        draft=staged.draft_ms / (staged.width - 2) if staged.width > 2 else 0.0,
-        hook=staged.hook_ms,
+        draft=min(round_.draft_ms for round_ in staged) / (width - 2) if width > 2 else 0.0,
+        hook=min(round_.hook_ms for round_ in staged),
         read=_read_ms(target, drafter, prompt),
     )
-    seen = _accepted([*rounds, first, staged], sample.ends)
+    seen = _accepted([*rounds, first, *staged], sample.ends)
     return Measured(costs, seen.judged, seen.accepted)
 
 
@@ -122,12 +122,14 @@ def _warm(turns: Sequence[_Turn]) -> list[_Turn]:
     return [turn for turn in turns if turn.seconds <= WARM * quickest]
 
 
-def _enough(turns: Sequence[_Turn], spent: float) -> bool:
-    """Whether so many seconds were enough."""
-    if not turns:
+def _enough(turns: Sequence[_Turn]) -> bool:
+    """Whether there is no time for more, and two turns are alike: the first one may have compiled all the time."""
+    if len(turns) < 2:
         return False
-    over = spent + min(turn.seconds for turn in turns) > BUDGET
-    return len(turns) == TURNS or (over and (len(_warm(turns)) > 1 or spent > PATIENCE))
+    warm = _warm(turns)
+    over = sum(turn.seconds for turn in warm) + warm[-1].seconds > BUDGET
+    late = sum(turn.seconds for turn in turns[1:]) > PATIENCE
+    return len(turns) == TURNS or late or (over and len(warm) > 1)
 
 
 def _accepted(rounds: Sequence[Round], ends: frozenset[int]) -> Acceptance:

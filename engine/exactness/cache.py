@@ -24,8 +24,8 @@ from engine.backend import Backend, mlx_version
 from engine.events import ExactnessState, Verdict
 from engine.exactness.ladder import Decision, Engaged
 
-LADDER = 4
-"""Raise it when the probe or a kernel changes: old verdicts then count no more."""
+LADDER = 5
+"""Raise it when the probe, a kernel or the choice changes: old verdicts then count no more."""
 FOLDER = "PACENOTE_CACHE_DIR"
 """Environment variable that moves the cache, for tests and for read-only homes."""
 SETTINGS = ("LD_PRELOAD", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")

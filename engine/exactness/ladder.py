@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf, isfinite
+from math import isfinite
 from time import perf_counter
 
 import mlx.core as mx
@@ -26,7 +26,7 @@ from engine.exactness.kernels import Attention, ForcedQmv, Gather, MatmulKernel,
 from engine.exactness.kernels.forced_qmv import CHUNKS
 from engine.exactness.probe import ProbeResult, probe
 from engine.target import Target
-from engine.timing import median_ms
+from engine.timing import least_ms
 
 TIMED_WIDTH = 3
 WIDTHS = tuple(range(2, qmv_rows.MOST_ROWS + 1))
@@ -266,28 +266,29 @@ def tuned_chunk(target: Target) -> int:
     def product(chunk: int) -> None:
         mx.eval(ForcedQmv(chunk).linear(largest, x))
 
-    times: dict[int, float] = {}
-    for chunk in CHUNKS:
-        try:
-            times[chunk] = median_ms(partial(product, chunk))
-        except RuntimeError:  # a grid this device cannot launch (CUDA: more than 65,535 chunks); the probe will say so
-            times[chunk] = float("inf")
-    return min(times, key=lambda chunk: times[chunk])
+    # A grid that this device cannot launch (CUDA: more than 65,535 chunks) is the slowest. The probe will say so.
+    times = least_ms([partial(product, chunk) for chunk in CHUNKS])
+    return CHUNKS[times.index(min(times))]
 
 
-def verify_ms(target: Target, width: int = TIMED_WIDTH) -> float:
-    """Median milliseconds of a verify forward with the present scope, on a short context."""
-    state = target.new_state()
-    mx.eval(target.hidden(token_array(range(16)), state), state.arrays())
-    mark = state.mark()
-    block = token_array([1] * width)
+def verify_ms(target: Target, candidates: Sequence[Candidate], width: int = TIMED_WIDTH) -> list[float]:
+    """Milliseconds of a verify forward with each of them, on a short context, endless for kernels that cannot run."""
+    prompt, block = token_array(range(16)), token_array([1] * width)
 
-    def forward() -> None:
-        mx.eval(target.verify(block, state).logits)
-        target.rollback(state, width, width)
-        state.rewind(mark)
+    def forwards(candidate: Candidate) -> Callable[[], None]:
+        state = target.new_state()
+        mx.eval(target.hidden(prompt, state), state.arrays())
+        mark = state.mark()
 
-    return median_ms(forward)
+        def forward() -> None:
+            try_on(target, candidate)
+            mx.eval(target.verify(block, state).logits)
+            target.rollback(state, width, width)
+            state.rewind(mark)
+
+        return forward
+
+    return least_ms([forwards(candidate) for candidate in candidates])
 
 
 def _fastest(target: Target, exact: list[tuple[Candidate, ProbeResult]]) -> tuple[tuple[Candidate, ProbeResult], float]:
@@ -296,16 +297,7 @@ def _fastest(target: Target, exact: list[tuple[Candidate, ProbeResult]]) -> tupl
         return exact[0], 1.0
     most = max(len(result.passed) for _, result in exact)
     best = [(c, r) for c, r in exact if len(r.passed) == most]
-    times = [_timed(target, candidate) for candidate, _ in best]
-    stock = _timed(target, Candidate(Stock(), Attention.BLOCK))
+    # Stock kernels may have failed the probe because they cannot run.
+    *times, stock = verify_ms(target, [*(candidate for candidate, _ in best), Candidate(Stock(), Attention.BLOCK)])
     fastest = times.index(min(times))
     return best[fastest], times[fastest] / stock if isfinite(stock) else 1.0
-
-
-def _timed(target: Target, candidate: Candidate) -> float:
-    """Milliseconds of a verify forward; endless for kernels that cannot run: stock ones may have failed the probe."""
-    try_on(target, candidate)
-    try:
-        return verify_ms(target)
-    except RuntimeError:
-        return inf

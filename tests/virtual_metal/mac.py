@@ -7,7 +7,7 @@ MLX's CPU. The seams are MLX's own functions, so the views that forced qmv and g
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -78,11 +78,14 @@ class VirtualMac:
         patch.setattr(mx.fast, "metal_kernel", self.metal_kernel)
         patch.setattr(qmv_rows, "_kernel", MAKE_KERNEL)
 
-    def virtual_ms(self, run: Callable[[], object], *_: Any, **__: Any) -> float:
-        """For `median_ms`: not time, but bytes of weights read and launches, so that decisions do not vary."""
-        before = self.weight_bytes
-        run()
-        return (self.weight_bytes - before) / 1e6
+    def virtual_ms(self, runs: Sequence[Callable[[], object]]) -> list[float]:
+        """For `least_ms`: not time, but bytes of weights read and launches, so that decisions do not vary."""
+        times: list[float] = []
+        for run in runs:
+            before = self.weight_bytes
+            run()
+            times.append((self.weight_bytes - before) / 1e6)
+        return times
 
     def quantized_matmul(
         self,

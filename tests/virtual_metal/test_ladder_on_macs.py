@@ -45,7 +45,7 @@ def become(machine: Machine, restored: Callable[[Pair], Pair], monkeypatch: pyte
         compute = Compute.FLOAT32 if dtype == mx.float32 else Compute.STORED
         target.backend = mac.backend(target.backend, compute=compute)
         for module in (ladder, qmv_rows):
-            monkeypatch.setattr(module, "median_ms", mac.virtual_ms)
+            monkeypatch.setattr(module, "least_ms", mac.virtual_ms)
         monkeypatch.setattr(probe, "REAL_PREFIXES", (4,))
         return mac
 

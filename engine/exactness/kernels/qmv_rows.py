@@ -21,7 +21,7 @@ import mlx.nn as nn
 from engine.errors import LoadCancelled
 from engine.exactness.kernels.forced_qmv import ForcedQmv
 from engine.exactness.kernels.qmv_rows_source import HEADER, SOURCE
-from engine.timing import median_ms
+from engine.timing import least_ms
 
 TILE = 5
 """Rows that share one pass over the weights: 4 outputs x 5 rows of totals stay in a lane's registers."""
@@ -201,7 +201,7 @@ def survey(modules: Iterable[Any], widths: Sequence[int], chunk: int, cancel: th
 def _best(module: Any, shape: Shape, widths: Sequence[int], chunk: int) -> tuple[Served | None, str]:
     """The fastest form that is exact and faster than forced qmv, or why there is none."""
     x = mx.random.normal((1, TIMED_ROWS, shape.inputs), key=mx.random.key(0)).astype(module.scales.dtype)
-    times: dict[Served, float] = {}
+    exact: list[Served] = []
     reasons = []
     for fused in (False, True):
         candidate = Served(*shape, fused)
@@ -213,18 +213,14 @@ def _best(module: Any, shape: Shape, widths: Sequence[int], chunk: int) -> tuple
         if difference:
             reasons.append(f"{form}, {difference}")
         else:
-            times[candidate] = _ms(QmvRows(chunk, [candidate]).linear, module, x)
-    if not times:
+            exact.append(candidate)
+    if not exact:
         return None, " and ".join(reasons)
-    fastest = min(times, key=lambda s: times[s])
-    forced = _ms(ForcedQmv(chunk).linear, module, x)
-    if times[fastest] >= forced:
-        return None, f"{times[fastest]:.3f} ms for {TIMED_ROWS} rows, forced qmv takes {forced:.3f}"
-    return fastest, ""
-
-
-def _ms(linear: Callable[[Any, mx.array], mx.array], module: Any, x: mx.array) -> float:
-    return median_ms(partial(_run, linear, module, x))
+    kernels: list[QmvRows | ForcedQmv] = [*(QmvRows(chunk, [candidate]) for candidate in exact), ForcedQmv(chunk)]
+    *times, forced = least_ms([partial(_run, kernel.linear, module, x) for kernel in kernels])
+    if min(times) >= forced:
+        return None, f"{min(times):.3f} ms for {TIMED_ROWS} rows, forced qmv takes {forced:.3f}"
+    return exact[times.index(min(times))], ""
 
 
 def _run(linear: Callable[[Any, mx.array], mx.array], module: Any, x: mx.array) -> None:

@@ -91,7 +91,7 @@ def test_blocks_whose_experts_are_sorted_are_not_trusted_by_routing(
     assert "64 experts of 8 rows" in why
     everything_passes = lambda _, tried, *__, **___: ProbeResult(tuple(tried), (), 1, 100, 0.0)  # noqa: E731
     monkeypatch.setattr(ladder, "probe", everything_passes)
-    monkeypatch.setattr(ladder, "verify_ms", lambda _: 1.0)
+    monkeypatch.setattr(ladder, "verify_ms", lambda _, candidates: [1.0] * len(candidates))
     for name in ("kernel", "block_limit"):
         monkeypatch.setattr(pair.target.scope, name, getattr(pair.target.scope, name))
     decision = ladder.decide(pair.target, (2, 8))
