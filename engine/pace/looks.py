@@ -36,9 +36,9 @@ class ParkedLooks:
         self._parked_ms = 0.0
         self._bill = 0.0
 
-    def parked(self, milliseconds: float) -> None:
-        """A classic token was written because nothing beats it."""
-        self._until -= 1
+    def parked(self, tokens: int, milliseconds: float) -> None:
+        """Classic tokens were written because nothing beats them."""
+        self._until -= tokens
         self._parked_ms += milliseconds
 
     def due(self, loss: float, reading: float, reply_ms: float) -> bool:

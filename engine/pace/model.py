@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
 
 from engine.events import Round
 
@@ -65,23 +67,30 @@ class Costs:
             usual: of a width that is in use. What makes it slower or faster with time (heat, other programs, a longer
                 context) does so to all: what is not seen goes along. Of a look, it says something of its width only.
         """
-        w = round_.width
-        seen = self._seen[w] = self._seen.get(w, 0) + 1
-        weight = max(SETTLED, 1.0 / (seen + 2))  # the cost so far is worth two rounds
-
-        def blend(old: float, new: float) -> float:
-            return old + weight * (min(new, STALL * old) - old) if old else new
-
-        before = self.rounds[w]
-        now = blend(before, round_.total_ms)
+        w, before, weight = round_.width, self.rounds[round_.width], self._weight(round_.width)
+        now = _blend(before, round_.total_ms, weight)
         if not usual and round_.total_ms < SPURIOUS * before:
             now = round_.total_ms
-        self.rounds = {v: ms * now / before if usual and before else ms for v, ms in self.rounds.items()}
+        if usual:
+            self.level(w, now)
         self.rounds[w] = now
         if detailed and w > 1:
-            self.hook = blend(self.hook, round_.hook_ms)
+            self.hook = _blend(self.hook, round_.hook_ms, weight)
             if w > 2:
-                self.draft = blend(self.draft, round_.draft_ms / (w - 2))
+                self.draft = _blend(self.draft, round_.draft_ms / (w - 2), weight)
+
+    def observe_steps(self, milliseconds: Sequence[float]) -> None:
+        """`observe` of classic steps in use, in the order they came."""
+        now = self.rounds[1]
+        for step in milliseconds:
+            now = _blend(now, step, self._weight(1))
+        self.level(1, now)
+        self.rounds[1] = now
+
+    def _weight(self, width: int) -> float:
+        """Of one more round. The cost so far is worth two."""
+        seen = self._seen[width] = self._seen.get(width, 0) + 1
+        return max(SETTLED, 1.0 / (seen + 2))
 
     def level(self, width: int, milliseconds: float) -> None:
         """The machine is in a state in which a round of this width takes so long; what others cost goes along."""
@@ -114,6 +123,10 @@ class Costs:
     def unsettle(self) -> None:
         """After a long time of classic decode: what is seen of rounds next weighs more."""
         self._seen = {1: self._seen.get(1, 0)}
+
+
+def _blend(old: float, new: float, weight: float) -> float:
+    return old + weight * (min(new, STALL * old) - old) if old else new
 
 
 @dataclass
@@ -158,14 +171,19 @@ class Acceptance:
 
     def at(self, position: int) -> float:
         """Chance that the draft at a position is accepted, given that all before it were."""
-        before = self.mean if position == 1 else self.at(position - 1)
+        return next(islice(self._chances(), position - 1, None))
+
+    def _chances(self) -> Iterator[float]:
+        """`at` of position 1, 2, ..."""
         weight = min(MOST_WEIGHT, LEAST_WEIGHT + self.judged / DRAFTS_A_ROUND)
-        tried, taken = self.tried.get(position, 0.0), self.taken.get(position, 0.0)
-        return (taken + weight * before) / (tried + weight)
+        chance = self.mean
+        for position in count(1):
+            chance = (self.taken.get(position, 0.0) + weight * chance) / (self.tried.get(position, 0.0) + weight)
+            yield chance
 
     def expected_tokens(self, width: int) -> float:
-        expected, chance = 1.0, 1.0
-        for position in range(1, width):
-            chance *= self.at(position)
-            expected += chance
+        expected, all_right = 1.0, 1.0
+        for chance in islice(self._chances(), width - 1):
+            all_right *= chance
+            expected += all_right
         return expected

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.events import Round
 from engine.pace import Acceptance, Costs
@@ -106,6 +108,16 @@ def test_without_stage_times_only_the_sum_of_a_round_is_learned() -> None:
         known.observe(replace(lumped, verify_ms=1.2 * staged.total_ms), False, False)
     assert known.rounds[5] == pytest.approx(1.2 * demo().rounds[5], rel=0.01)
     assert known.rounds[4] == demo().rounds[4]
+
+
+@given(factors=st.lists(st.floats(0.3, 30.0), min_size=1, max_size=20))
+def test_steps_taken_together_teach_what_they_teach_one_by_one(factors: list[float]) -> None:
+    together, alone = demo(), demo()
+    together.observe_steps([factor * together.rounds[1] for factor in factors])
+    for factor in factors:
+        step = round_of(1, 0, replace(demo(), rounds={1: factor * demo().rounds[1]}))
+        alone.observe(step, False, True)
+    assert together.rounds == pytest.approx(alone.rounds)
 
 
 def test_a_reply_is_expected_to_be_as_long_as_others_were() -> None:
