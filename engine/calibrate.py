@@ -86,16 +86,19 @@ def measure(target: Target, drafter: Drafter, widths: Sequence[int], sample: Sam
         steps, blocks = _steps(target, line), _blocks(target, drafter, line, widths)
         rounds += *steps, *blocks
         # The first round of a loop fills its pipeline, or reads what the head was told.
-        turns.append(_Turn(perf_counter() - begun, (*steps[1:], *blocks[1:])))
-    counted = [round_ for turn in _warm(turns) for round_ in turn.rounds]
+        turns.append(_Turn(perf_counter() - begun, steps[0].total_ms, (*steps[1:], *blocks[1:])))
+    turns = _warm(turns)
+    counted = [round_ for turn in turns for round_ in turn.rounds]
     # As replies have them. Once more with a synchronisation after each stage: what the head's share is.
     width = min(widths, key=lambda width: abs(width - 3))
     first, *staged = _blocks(target, drafter, line, [width] * 2, detailed=True)
+    usual = {n: median(round_.total_ms for round_ in counted if round_.width == n) for n in (1, *widths)}
     costs = Costs(
-        {width: median(round_.total_ms for round_ in counted if round_.width == width) for width in (1, *widths)},
+        usual,
         draft=min(round_.draft_ms for round_ in staged) / (width - 2) if width > 2 else 0.0,
         hook=min(round_.hook_ms for round_ in staged),
         read=_read_ms(target, drafter, prompt),
+        fill=max(0.0, median(turn.first_ms for turn in turns) - usual[1]),
     )
     seen = _accepted([*rounds, first, *staged], sample.ends)
     return Measured(costs, seen.judged, seen.accepted)
@@ -110,9 +113,10 @@ def _begin(target: Target, prompt: Sequence[int]) -> Line:
 
 
 class _Turn(NamedTuple):
-    """Once through all kinds of rounds. rounds: those that count."""
+    """Once through all kinds of rounds. first_ms: the classic step that fills the pipeline. rounds: those that count."""
 
     seconds: float
+    first_ms: float
     rounds: tuple[Round, ...]
 
 

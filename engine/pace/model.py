@@ -26,6 +26,8 @@ SPURIOUS = 0.5
 cost was of a device that was not ready."""
 NEAR = 0.2
 """Share by which a look may differ from a cost and still be averaged with it."""
+FILL_WEIGHT = 0.25
+"""Weight of one more first step of classic decode."""
 READ_UNIT = 64.0
 """Rows of a catch-up that tell as much about a row's cost as about the cost of starting at all."""
 
@@ -38,6 +40,7 @@ class Costs:
         with its LM head and the accept hook of a round, as far as stage times told. The rest is verify, rollback and
         host.
     read: one row of what the head catches up with when speculation starts. start: that it starts at all.
+    fill: what the first classic step takes more than the next, which it builds as well.
     """
 
     rounds: dict[int, float]
@@ -45,6 +48,7 @@ class Costs:
     hook: float
     read: float = 0.0
     start: float = 0.0
+    fill: float = 0.0
     _seen: dict[int, int] = field(default_factory=dict, repr=False)
 
     def verify_ms(self, width: int) -> float:
@@ -119,6 +123,12 @@ class Costs:
         step = 0.5 * surprise / (1.0 + rows * rows)
         self.start = max(0.0, self.start + step)
         self.read = max(0.0, self.read + step * rows / READ_UNIT)
+
+    def observe_fill(self, milliseconds: float) -> None:
+        """Learn from a classic step with nothing queued before it."""
+        surprise = milliseconds - self.rounds[1] - self.fill
+        surprise = min(surprise, max(self.rounds[1], self.fill))  # a stall
+        self.fill = max(0.0, self.fill + FILL_WEIGHT * surprise)
 
     def unsettle(self) -> None:
         """After a long time of classic decode: what is seen of rounds next weighs more."""

@@ -149,7 +149,8 @@ class Pace:
         self._gains.clear()
         self.acceptance.observe(round_)
         if self._settled == 1:  # a look
-            self._parked_looks.pay(round_.total_ms - round_.emitted * self.costs.rounds[1])
+            filled = self.costs.fill if len(self._plan) == 1 else 0.0
+            self._parked_looks.pay(round_.total_ms - round_.emitted * self.costs.rounds[1] + filled)
         else:
             self._parked_looks.speculated()
             self._classic_looks.speculated(round_.position)
@@ -178,6 +179,8 @@ class Pace:
             self._classic_looks.classic_at(round_.position)
             if self._plan:
                 self._classic_looks.step(round_.total_ms)
+        else:
+            self.costs.observe_fill(round_.total_ms)
         if not self._plan and self.parked:
             self._stay_parked(1, round_.total_ms)
 
@@ -211,7 +214,7 @@ class Pace:
         """Choose a width, or a look at what is not being done."""
         best = self._best()
         if self._settled > 1:
-            pays = self._rate(best) >= LEAVE * self._rate(1)
+            pays = self._staying_pays(best)
         else:
             pays = self._entering_pays(best)
         self._switch(best if pays else 1, best)
@@ -228,10 +231,16 @@ class Pace:
         if self._plan:
             self.costs.level(self._settled, median(self._recent))
 
+    def _staying_pays(self, width: int) -> bool:
+        return LEAVE * self._forecast.left / self._rate(width) <= self._classic_ms(queued=False)
+
     def _entering_pays(self, width: int) -> bool:
-        left = self._forecast.left
-        speculative = self._entry_ms() + left / self._rate(width)
-        return left * self.costs.rounds[1] + self._forgone >= MARGIN * speculative
+        speculative = self._entry_ms() + self._forecast.left / self._rate(width)
+        return self._classic_ms(self._queued) + self._forgone >= MARGIN * speculative
+
+    def _classic_ms(self, queued: bool) -> float:
+        """What the rest of the reply takes without speculation. queued: its first step runs already."""
+        return self._forecast.left * self.costs.rounds[1] + (0.0 if queued else self.costs.fill)
 
     def _entry_ms(self) -> float:
         return 0.0 if self._waiting is None else self.costs.entry_ms(self._waiting, self._queued)
@@ -240,7 +249,7 @@ class Pace:
         """Begin a look if it is time. Rows of the prompt count in what it is expected to lose, those of the reply do
         not: they grow by the token, and would put it off for good where the head reads slowly. The bill has them."""
         behind = self.costs.rounds[best] - self.acceptance.expected_tokens(best) * self.costs.rounds[1]
-        loss = self.costs.entry_ms(self._prompt, self._queued) + LOOK_ROUNDS * max(0.0, behind)
+        loss = self.costs.entry_ms(self._prompt, self._queued) + LOOK_ROUNDS * max(0.0, behind) + self.costs.fill
         reading = self._prompt * self.costs.read
         whole_reply = (self._forecast.done + self._forecast.left) * self.costs.rounds[1]
         if self._waiting is None or not self._parked_looks.due(loss, reading, whole_reply):

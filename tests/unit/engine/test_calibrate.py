@@ -61,6 +61,7 @@ def test_each_kind_of_round_costs_what_the_clock_says(planted: Pair) -> None:
         assert costs.rounds[width] == pytest.approx(expected, abs=4 * READ)
     assert costs.draft == pytest.approx(DRAFT + READ + LOGITS)
     assert costs.read == pytest.approx(READ)
+    assert costs.fill == pytest.approx(STEP), "the first step of classic decode starts two"
 
 
 @pytest.mark.parametrize(("times", "prepares"), [(1, 300.0), (2, 300.0), (1, 9000.0)])
@@ -107,7 +108,7 @@ def test_what_a_device_prepares_at_every_new_number_of_rows_is_no_cost(
     ],
 )
 def test_how_long_measuring_goes_on(turns: list[float], enough: bool) -> None:
-    assert calibrate._enough([calibrate._Turn(seconds, ()) for seconds in turns]) is enough
+    assert calibrate._enough([calibrate._Turn(seconds, 0.0, ()) for seconds in turns]) is enough
 
 
 def test_nothing_is_left_behind(pair: Pair) -> None:

@@ -106,6 +106,19 @@ def test_a_short_reply_gets_narrower_blocks_than_a_long_one() -> None:
     assert spent[2] < spent[4]
 
 
+def test_a_short_reply_counts_that_classic_decode_fills_its_pipeline_first() -> None:
+    """On an H200 and on two cores its first step takes as long as two: 4 % of a reply of 24 tokens."""
+    for fill, budget, parked in ((0.0, 20, True), (10.0, 20, False), (10.0, 1000, True)):
+        pace = Pace(Costs({1: 10.0, 2: 19.0}, 0.0, 0.0, fill=fill), (2,), known(0.9))
+        pace.begin(Speculation.ON, 2, budget, 0)
+        assert pace.parked is parked
+    pace = Pace(Costs({1: 10.0, 2: 19.0}, 0.0, 0.0, fill=10.0), (2,), known(0.9))
+    pace.begin(Speculation.ON, 2, 20, 0)
+    for accepted in (1, 1, 0, 1):  # to leave would cost the same
+        assert pace.width == 2
+        pace.observe(round_of(2, accepted, pace.costs), waiting=0, detailed=False, ended=False)
+
+
 def test_one_unlucky_block_does_not_park_a_pair_that_the_load_knows() -> None:
     """Seen in the window: the first block of the first reply had no draft accepted, and all 67 tokens were classic."""
     real = Costs({1: 10.0, 2: 17.0, 3: 23.0, 4: 29.0, 5: 36.0}, 0.0, 0.0)

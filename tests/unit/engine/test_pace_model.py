@@ -86,6 +86,18 @@ def test_a_stalled_start_is_soon_forgotten() -> None:
     assert known.entry_ms(25, False) == pytest.approx(real.entry_ms(25, False), rel=0.05)
 
 
+def test_what_the_first_classic_step_takes_more_is_learned() -> None:
+    known = demo()
+    known.observe_fill(30_000.0)
+    assert known.fill < known.rounds[1], "a stall"
+    for _ in range(20):
+        known.observe_fill(1.9 * known.rounds[1])
+    assert known.fill == pytest.approx(0.9 * known.rounds[1], rel=0.01)
+    for _ in range(20):
+        known.observe_fill(0.8 * known.rounds[1])
+    assert known.fill == 0.0
+
+
 def test_costs_of_the_load_give_way_within_a_few_rounds() -> None:
     """Bug: a reply of five rounds ended before a cost was learned that had been 13 % too low at load."""
     known, real = demo(), demo()
