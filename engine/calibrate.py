@@ -113,7 +113,7 @@ def _begin(target: Target, prompt: Sequence[int]) -> Line:
 
 
 class _Turn(NamedTuple):
-    """Once through all kinds of rounds. first_ms: the classic step that fills the pipeline. rounds: those that count."""
+    """Once through all kinds of rounds. first_ms: a classic step that fills the pipeline. rounds: those that count."""
 
     seconds: float
     first_ms: float
