@@ -49,8 +49,8 @@ def simulate(
     """A reply on a device of these costs with a drafter that is right with `chance`. Returns (ms, widths).
 
     As `decode.loops` does it: the head reads late what it was told (`prompt` rows, then one per classic step); the
-    first speculative round waits for that and for the classic step that was queued; the last round has no accept
-    hook. stall: share of rounds that take twenty times as long.
+    first speculative round waits for that and for the classic step that was queued; the first classic step fills
+    the pipeline; the last round has no accept hook. stall: share of rounds that take twenty times as long.
     """
     luck = random.Random(seed)
     spent, done, widths, waiting, queued = 0.0, 0, [], prompt, False
@@ -68,6 +68,8 @@ def simulate(
             stage = "hook_ms" if detailed else "verify_ms"
             round_ = replace(round_, hook_ms=hook)
             round_ = replace(round_, **{stage: getattr(round_, stage) + late})
+        elif not queued:
+            round_ = replace(round_, verify_ms=round_.verify_ms + real.fill)
         if luck.random() < stall:
             round_ = replace(round_, verify_ms=20 * round_.verify_ms)
         waiting, queued = (0, False) if width > 1 else (waiting + 1, True)

@@ -119,6 +119,26 @@ def test_a_short_reply_counts_that_classic_decode_fills_its_pipeline_first() -> 
         pace.observe(round_of(2, accepted, pace.costs), waiting=0, detailed=False, ended=False)
 
 
+def test_what_classic_decode_takes_to_begin_is_learned_in_use() -> None:
+    """Bug: it was nobody's cost, so a reply of 24 tokens was parked where blocks were 4 % faster."""
+    real = replace(costs(1.0), fill=9.0)
+    pace = Pace(costs(1.0), WIDTHS)
+    chat(pace, real, replies=20, tokens=20, prompt=1)
+    assert pace.costs.fill == pytest.approx(real.fill, rel=0.05)
+
+
+def test_a_look_pays_for_the_way_back_too() -> None:
+    """It throws a queued step away, and fills the pipeline again. Here its rounds alone look like a draw."""
+    rounds = {}
+    for fill in (0.0, 100.0):
+        real = table({1: 10.0, 2: 19.0}, 0.0, 0.0, 0.0)
+        real.start, real.fill = 40.0, fill
+        believed = replace(real, rounds=dict(real.rounds), start=0.0)
+        pace = Pace(believed, (2,), known(0.5))
+        _, rounds[fill] = chat(pace, real, replies=4, tokens=1000, prompt=1, chance=0.5)
+    assert 0 < rounds[100.0] <= 0.75 * rounds[0.0]
+
+
 def test_one_unlucky_block_does_not_park_a_pair_that_the_load_knows() -> None:
     """Seen in the window: the first block of the first reply had no draft accepted, and all 67 tokens were classic."""
     real = Costs({1: 10.0, 2: 17.0, 3: 23.0, 4: 29.0, 5: 36.0}, 0.0, 0.0)
