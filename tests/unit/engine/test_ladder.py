@@ -355,3 +355,27 @@ def test_stock_trusted_at_some_widths_only_does_not_end_the_climb(
     assert decision.verdict.widths == (2, 3)
     assert not decision.verdict.kernel.startswith("stock")
     assert "qmm" in decision.verdict.reason
+
+
+@pytest.mark.parametrize("fastest", ["forced_qmv", "one_row"])
+def test_of_the_exact_candidates_the_fastest_is_engaged(
+    target: Target, monkeypatch: pytest.MonkeyPatch, fastest: str
+) -> None:
+    """And all are timed together, with stock to compare. Bug: one after the other, and the first met a cold device."""
+    timed: list[list[str]] = []
+
+    def probed(tried: Target, widths: tuple[int, ...], *_: object, **__: object) -> probe.ProbeResult:
+        failures = ((2, "row 1"),) if isinstance(tried.scope.kernel, Stock) else ()
+        return probe.ProbeResult(() if failures else tuple(widths), failures, 1, 100, 0.0)
+
+    def milliseconds(_: Target, candidates: list[ladder.Candidate]) -> list[float]:
+        timed.append([candidate.name for candidate in candidates])
+        return [6.0 if name == fastest else 4.0 if name == "stock" else 9.0 for name in timed[-1]]
+
+    monkeypatch.setattr(ladder, "probe", probed)
+    monkeypatch.setattr(ladder, "verify_ms", milliseconds)
+    decision = ladder.decide(target, (2, 3))
+    assert decision.verdict.kernel == target.scope.kernel.name == fastest
+    assert decision.verdict.cost == 1.5
+    assert len(timed) == 1
+    assert timed[0][-1] == "stock"
