@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import mlx.core as mx
 import pytest
@@ -13,27 +11,11 @@ from engine import calibrate
 from engine.arrays import token_array
 from engine.decode import classic, speculative
 from engine.loading import Pair
+from tests.support.clock import Clock
 
 STEP, ROW, DRAFT, READ, LOGITS = 10.0, 4.0, 2.0, 0.25, 3.0
 """Milliseconds: a classic step, each further row of a verify, a head forward of any length, each row it reads, and
 the LM head behind it."""
-
-
-class Clock:
-    """Seconds that pass only where a wrapped call says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def after(self, call: Callable[..., Any], cost: Callable[..., float]) -> Callable[..., Any]:
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            self.now += cost(*args) / 1e3
-            return call(*args, **kwargs)
-
-        return timed
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from statistics import mean
 
 import pytest
 from hypothesis import given, settings
@@ -34,15 +35,20 @@ def test_over_a_long_time_what_looks_cost_is_small(slope: float, chance: float, 
 
 
 @given(chance=st.floats(0.3, 0.95), seed=st.integers(0, 20))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_close_to_the_best_fixed_width(chance: float, seed: int) -> None:
+    """Four replies together: alone one in a thousand is a tenth behind, near a draw."""
     real = costs(0.15)
-    fixed = [1500 * real.rounds[1]]
-    for width in WIDTHS:
-        alone = Pace(costs(0.15), (width,))
-        fixed.append(simulate(alone, real, chance, 1500, seed, budget=1500, speculation=Speculation.ALWAYS)[0])
-    pace = Pace(costs(0.15), WIDTHS, Acceptance(40, round(40 * chance)))  # the load has seen so much
-    assert simulate(pace, real, chance, 1500, seed, budget=1500)[0] <= min(fixed) * 1.12  # 1.018 on average
+
+    def behind(seed: int) -> float:
+        fixed = [1500 * real.rounds[1]]
+        for width in WIDTHS:
+            alone = Pace(costs(0.15), (width,))
+            fixed.append(simulate(alone, real, chance, 1500, seed, budget=1500, speculation=Speculation.ALWAYS)[0])
+        pace = Pace(costs(0.15), WIDTHS, Acceptance(40, round(40 * chance)))  # the load has seen so much
+        return simulate(pace, real, chance, 1500, seed, budget=1500)[0] / min(fixed)
+
+    assert mean(behind(seed + n) for n in range(4)) <= 1.09
 
 
 def test_parks_with_a_reason_and_looks_again_rarely() -> None:
