@@ -11,7 +11,6 @@ import pytest
 from engine import timing
 from tests.support.clock import Clock
 
-
 Way = Callable[..., Callable[[], object]]
 
 
