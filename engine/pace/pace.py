@@ -21,6 +21,9 @@ MARGIN = 1.03
 """A width must promise 3 % more tokens per millisecond than the present one to replace it."""
 LEAVE = 0.99
 """Share of classic decode's speed below which speculation parks. Between this and MARGIN all stays as it is."""
+LEAST_GAIN = 1.0
+"""Classic steps that a start must save besides. How many blocks ten tokens take is not known any better, and 3 % of
+them are a third of a step."""
 SHORTEST = 8.0
 """Tokens to come, at least, when blocks are weighed against each other: the width need not follow a reply's last ones.
 """
@@ -236,7 +239,8 @@ class Pace:
 
     def _entering_pays(self, width: int) -> bool:
         speculative = self._entry_ms() + self._forecast.left / self._rate(width)
-        return self._classic_ms(self._queued) + self._forgone >= MARGIN * speculative
+        saved = self._classic_ms(self._queued) + self._forgone - speculative
+        return saved >= max((MARGIN - 1.0) * speculative, LEAST_GAIN * self.costs.rounds[1])
 
     def _classic_ms(self, queued: bool) -> float:
         """What the rest of the reply takes without speculation. queued: its first step runs already."""

@@ -40,5 +40,5 @@ def late_start(waiting: int, price: float, left: float, saved: float) -> str:
     """Blocks would beat classic decode, but to start costs `price` ms; `left` tokens would save `saved` ms."""
     return (
         f"Parked: to start would cost about {price:.0f} ms, for the head would first read {waiting} tokens. "
-        f"A reply of about {left:.0f} tokens is expected to win back {saved:.0f} ms, and that is not enough."
+        f"A reply of about {left:.0f} tokens is expected to win back {saved:.0f} ms. A start has to win a step."
     )
