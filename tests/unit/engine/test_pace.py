@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from engine.pace import Acceptance, Costs, Pace
 from engine.request import Speculation
 from tests.support.device import WIDTHS, chat, costs, demo, known, round_of, simulate, table
+from tests.support.pace_trial import MACHINES, MIXED, session
 
 
 @given(slope=st.floats(0.05, 1.2), chance=st.floats(0.05, 0.95), seed=st.integers(0, 99), detailed=st.booleans())
@@ -133,6 +134,22 @@ def test_a_start_must_save_a_whole_step() -> None:
         pace = Pace(device, (2,), known(chance))
         pace.begin(Speculation.ON, 2, budget, 100)
         assert pace.parked is parked
+
+
+def test_short_replies_of_a_harder_text_are_not_slower() -> None:
+    """The same bug as it was met: texts that are right in 0.66, after sixty replies of one that is right in 0.93."""
+    replies = [
+        session(MACHINES["epyc"], (0.66,), 9, 30, f"harder {n}", prompt=100, earlier=0.93).median_reply
+        for n in range(100)
+    ]
+    assert mean(reply < 0.97 for reply in replies) <= 0.1
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_near_the_best_width_on_machines_with_noise_spells_and_stalls(machine: str) -> None:
+    results = [session(MACHINES[machine], MIXED, 23, 60, f"noise {n}") for n in range(12)]
+    assert mean(result.classic for result in results) >= 0.97
+    assert mean(result.best for result in results) >= 0.92
 
 
 def test_what_classic_decode_takes_to_begin_is_learned_in_use() -> None:
