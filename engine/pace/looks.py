@@ -5,7 +5,7 @@ What is not done is not measured. A look costs a little each time, so each kind 
 
 from __future__ import annotations
 
-from statistics import median
+from statistics import median_low
 
 FIRST_LOOK = 24
 """Classic tokens before the first look at speculation, for a pair of which nothing is known but a guess."""
@@ -22,8 +22,9 @@ CLASSIC_EVERY, CLASSIC_POWER = 64, 4
 a look costs next to nothing."""
 MOST_LEAD = 1.7
 """Lead that counts at most. A lead that was mismeasured must not keep anybody from looking again."""
-CLASSIC_STEPS = 4
-"""Classic steps of such a look. The first one fills the pipeline and teaches nothing about costs."""
+CLASSIC_STEPS, FEWEST = 4, 3
+"""Classic steps of such a look, and at the end of a reply. The first one fills the pipeline and teaches nothing about
+costs."""
 OTHER_AFTER, OTHER_EVERY = 8, 48
 """Speculative rounds before one round of the block size that was not seen for longest."""
 
@@ -76,19 +77,23 @@ class ClassicLooks:
         self._at = 0
         self._seen: list[float] = []
 
-    def due(self) -> bool:
-        return self._until <= 0
+    def due(self, left: float) -> bool:
+        """left: tokens that the reply may have yet. Where no look fits in, the next reply is soon enough."""
+        return self._until <= 0 and left >= FEWEST
 
-    def begin(self) -> None:
+    def begin(self, left: float) -> int:
+        """One begins now. Returns its steps. If the reply ends within it, the next reply does not begin it again."""
         self._seen = []
+        self._until = CLASSIC_EVERY
+        return min(CLASSIC_STEPS, int(left))
 
     def step(self, milliseconds: float) -> None:
         """A step of one, with the pipeline filled."""
         self._seen.append(milliseconds)
 
     def cost(self) -> float | None:
-        """Milliseconds of a step in the look that is done. None where nothing was seen."""
-        return median(self._seen) if self._seen else None
+        """Milliseconds of a step in the look that is done. None where too little was seen: one step may be a stall."""
+        return median_low(self._seen) if len(self._seen) >= FEWEST - 1 else None
 
     def end(self, lead: float) -> None:
         """It is done. lead: speed of speculation relative to classic decode."""

@@ -232,6 +232,10 @@ def main() -> None:
     parser.add_argument("--dear", type=float, default=1.0, help="factor by which the load gets blocks wrong")
     parser.add_argument("--earlier", type=float, help=f"chance of a draft in {EARLIER} replies before")
     args = parser.parse_args()
+    if args.sessions < 1 or min(args.tokens) < 1 or args.prompt < 0 or args.dear <= 0.0:
+        parser.error("--sessions, --tokens and --dear must be positive, --prompt not negative")
+    if not all(0.0 <= chance <= 1.0 for chance in (*(args.chance or ()), args.earlier or 0.0)):
+        parser.error("--chance and --earlier lie between 0 and 1")
     texts = TEXTS if args.chance is None else [(chance,) for chance in args.chance]
     rows: list[tuple[str, ...]] = []
     everything: list[Result] = []
