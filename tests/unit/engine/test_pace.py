@@ -304,6 +304,29 @@ def test_a_chat_of_two_blocks_a_reply_learns_what_they_cost() -> None:
     assert chat(pace, real, replies=20, tokens=4, prompt=1)[0] <= 1.05 * 20 * 4 * real.rounds[1]
 
 
+def test_a_look_that_a_stop_cut_off_is_over_in_the_next_reply() -> None:
+    pace = Pace(costs(0.1), WIDTHS, known(0.95))
+    pace.begin(Speculation.ON, 5, 1000, 1)
+    while pace.width > 1:
+        pace.observe(round_of(pace.width, pace.width - 1, pace.costs), waiting=0, detailed=False, ended=False)
+    pace.begin(Speculation.ON, 5, 1000, 1)
+    assert pace.width > 1
+
+
+def test_a_look_waits_for_blocks_of_its_own_reply() -> None:
+    """A machine is slower in one reply than in another: the level of the last one says nothing of this one."""
+    pace = Pace(costs(0.1), WIDTHS, known(0.95))
+    for first in (True, False):
+        pace.begin(Speculation.ON, 5, 1000, 1)
+        for n in range(5 if first else 2):  # the first look at classic is due after five
+            assert pace.width > 1
+            ended = first and n == 4
+            pace.observe(round_of(pace.width, pace.width - 1, pace.costs), waiting=0, detailed=False, ended=ended)
+    assert pace.width > 1  # one block tells nothing yet; the one before read the prompt
+    pace.observe(round_of(pace.width, pace.width - 1, pace.costs), waiting=0, detailed=False, ended=False)
+    assert pace.width == 1
+
+
 def test_looks_at_classic_become_rarer_the_further_speculation_is_ahead() -> None:
     def looks(slope: float) -> int:
         pace = Pace(costs(slope, 0.1), WIDTHS, known(0.9))
