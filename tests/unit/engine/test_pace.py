@@ -294,23 +294,15 @@ def test_a_chat_of_very_short_replies_looks_too(tokens: int) -> None:
     assert chat(pace, real, replies=50, tokens=tokens, prompt=10)[1] >= 40
 
 
-def test_a_chat_of_two_blocks_a_reply_learns_what_they_cost() -> None:
-    """Bug: the first one told of the start, and nothing was learned from the last, so a cost far too low stayed."""
-    real = costs(0.8)
-    cheap = {width: ms * (0.6 if width > 1 else 1.0) for width, ms in real.rounds.items()}
-    pace = Pace(replace(real, rounds=cheap), (2,), known(0.85))
-    chat(pace, real, replies=60, tokens=4, prompt=1)
-    assert pace.costs.rounds[2] == pytest.approx(real.rounds[2], rel=0.1)
-    assert chat(pace, real, replies=20, tokens=4, prompt=1)[0] <= 1.05 * 20 * 4 * real.rounds[1]
-
-
 def test_a_look_that_a_stop_cut_off_is_over_in_the_next_reply() -> None:
     pace = Pace(costs(0.1), WIDTHS, known(0.95))
     pace.begin(Speculation.ON, 5, 1000, 1)
     while pace.width > 1:
         pace.observe(round_of(pace.width, pace.width - 1, pace.costs), waiting=0, detailed=False, ended=False)
     pace.begin(Speculation.ON, 5, 1000, 1)
-    assert pace.width > 1
+    for _ in range(5):
+        assert pace.width > 1
+        pace.observe(round_of(pace.width, pace.width - 1, pace.costs), waiting=0, detailed=False, ended=False)
 
 
 def test_a_look_waits_for_blocks_of_its_own_reply() -> None:
