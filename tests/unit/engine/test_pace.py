@@ -294,6 +294,15 @@ def test_a_chat_of_very_short_replies_looks_too(tokens: int) -> None:
     assert chat(pace, real, replies=50, tokens=tokens, prompt=10)[1] >= 40
 
 
+def test_a_chat_of_two_blocks_a_reply_learns_how_fast_the_machine_is() -> None:
+    """The first block tells of the start. If the last one told nothing, all costs would stay those of the load."""
+    real = costs(0.2)
+    loaded = {width: 0.5 * ms for width, ms in real.rounds.items()}
+    pace = Pace(replace(real, rounds=loaded), (2,), known(0.9))
+    chat(pace, real, replies=60, tokens=4, prompt=1, chance=1.0)
+    assert pace.costs.rounds[2] == pytest.approx(real.rounds[2], rel=0.1)
+
+
 def test_a_look_that_a_stop_cut_off_is_over_in_the_next_reply() -> None:
     pace = Pace(costs(0.1), WIDTHS, known(0.95))
     pace.begin(Speculation.ON, 5, 1000, 1)
